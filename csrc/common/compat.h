@@ -1,0 +1,169 @@
+// The one place that talks to torch's C shim: tensor metadata, allocation,
+// parallel loops. Kernels do not include it; glue does.
+#pragma once
+
+#include <torch/csrc/inductor/aoti_torch/c/shim.h>
+#include <torch/csrc/stable/library.h>
+#include <torch/csrc/stable/ops.h>
+#include <torch/csrc/stable/tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+// The CUDA sources are also built for the CPU under another namespace and key.
+#ifndef TSO_NAMESPACE
+#define TSO_NAMESPACE torch_sparse_ops
+#endif
+#ifndef TSO_DEVICE_KEY
+#define TSO_DEVICE_KEY CUDA
+#endif
+
+// The registration macros paste their arguments, which stops macro expansion.
+#define TSO_LIBRARY(ns, m) STABLE_TORCH_LIBRARY(ns, m)
+#define TSO_LIBRARY_IMPL(ns, key, m) STABLE_TORCH_LIBRARY_IMPL(ns, key, m)
+
+namespace tso {
+
+using torch::stable::Tensor;
+
+// What the glue needs to know of a tensor, read once. Sizes and strides are
+// borrowed from the tensor.
+struct Meta {
+  int64_t dim;
+  const int64_t* sizes;
+  const int64_t* strides;
+  int32_t dtype;
+  int32_t device_type;
+  int32_t device_index;
+
+  explicit Meta(const Tensor& tensor) {
+    int64_t* borrowed_sizes = nullptr;
+    int64_t* borrowed_strides = nullptr;
+    const AtenTensorHandle handle = tensor.get();
+    TORCH_ERROR_CODE_CHECK(aoti_torch_get_dim(handle, &dim));
+    TORCH_ERROR_CODE_CHECK(aoti_torch_get_sizes(handle, &borrowed_sizes));
+    TORCH_ERROR_CODE_CHECK(aoti_torch_get_strides(handle, &borrowed_strides));
+    TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(handle, &dtype));
+    TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(handle, &device_type));
+    TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_index(handle, &device_index));
+    sizes = borrowed_sizes;
+    strides = borrowed_strides;
+  }
+
+  bool same_device(const Meta& other) const {
+    return device_type == other.device_type &&
+        device_index == other.device_index;
+  }
+
+  int64_t element_size() const {
+    return static_cast<int64_t>(aoti_torch_dtype_element_size(dtype));
+  }
+
+  int64_t numel() const {
+    int64_t count = 1;
+    for (int64_t d = 0; d < dim; ++d) {
+      count *= sizes[d];
+    }
+    return count;
+  }
+
+  bool contiguous() const {
+    int64_t expected = 1;
+    bool result = true;
+    for (int64_t d = dim - 1; d >= 0; --d) {
+      if (sizes[d] == 0) {
+        return true;
+      }
+      result &= sizes[d] == 1 || strides[d] == expected;
+      expected *= sizes[d];
+    }
+    return result;
+  }
+};
+
+template <typename T = void>
+const T* const_data(const Tensor& tensor) {
+  return static_cast<const T*>(tensor.const_data_ptr());
+}
+
+template <typename T = void>
+T* mutable_data(const Tensor& tensor) {
+  return static_cast<T*>(tensor.mutable_data_ptr());
+}
+
+inline Tensor contiguous(const Tensor& tensor, const Meta& meta) {
+  return meta.contiguous() ? tensor : torch::stable::contiguous(tensor);
+}
+
+// A new tensor on the device of `like`, uninitialised.
+//
+// The allocator maps blocks above 32 MB anew for every call, and first touching
+// small pages then costs several times the writes themselves; huge pages make
+// that cost vanish. Below that size asking for them is slower.
+inline Tensor allocate(
+    const Meta& like,
+    int32_t dtype,
+    const std::vector<int64_t>& sizes,
+    const std::vector<int64_t>& strides) {
+  AtenTensorHandle handle = nullptr;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(
+      static_cast<int64_t>(sizes.size()),
+      sizes.data(),
+      strides.data(),
+      dtype,
+      like.device_type,
+      like.device_index,
+      &handle));
+  Tensor result(handle);
+  int64_t bytes = static_cast<int64_t>(aoti_torch_dtype_element_size(dtype));
+  for (int64_t size : sizes) {
+    bytes *= size;
+  }
+#if defined(__linux__)
+  constexpr int64_t kHugePageBytes = int64_t{1} << 25;
+  if (bytes >= kHugePageBytes &&
+      like.device_type == aoti_torch_device_type_cpu()) {
+    constexpr uintptr_t kPage = 4096;
+    const uintptr_t address =
+        reinterpret_cast<uintptr_t>(mutable_data(result));
+    const uintptr_t begin = (address + kPage - 1) / kPage * kPage;
+    const uintptr_t end = (address + static_cast<uintptr_t>(bytes)) / kPage *
+        kPage;
+    // Advice only: a kernel without huge pages refuses, and nothing is lost.
+    (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  }
+#endif
+#if defined(TSO_ON_ALLOCATE)
+  TSO_ON_ALLOCATE(mutable_data(result), bytes);
+#endif
+  return result;
+}
+
+inline Tensor allocate(
+    const Meta& like, int32_t dtype, const std::vector<int64_t>& sizes) {
+  std::vector<int64_t> strides(sizes.size());
+  int64_t stride = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    strides[d] = stride;
+    stride *= sizes[d] > 0 ? sizes[d] : 1;
+  }
+  return allocate(like, dtype, sizes, strides);
+}
+
+// Indices of `entries` entries, stored one row per dimension and seen as
+// [entries, rank].
+inline Tensor allocate_indices(
+    const Meta& like, int64_t entries, int64_t rank) {
+  return allocate(
+      like,
+      aoti_torch_dtype_int64(),
+      {entries, rank},
+      {1, entries > 0 ? entries : 1});
+}
+
+}  // namespace tso
