@@ -92,7 +92,7 @@ inline std::string device_name(const Meta& meta) {
       : meta.device_type == aoti_torch_device_type_meta()             ? "meta"
                                                            : "another device";
   if (meta.device_type == aoti_torch_device_type_cuda()) {
-    name += ":" + std::to_string(meta.device_index);
+    name.append(":").append(std::to_string(meta.device_index));
   }
   return name;
 }

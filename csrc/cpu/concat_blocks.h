@@ -22,6 +22,15 @@ struct ConcatSource {
   int64_t offset;        // added to the coordinate on the axis
   const int64_t* shape;
   char* values;          // read by the forward, written by the transpose
+
+  int64_t entry(int64_t place) const {
+    return order != nullptr ? order[place] : place;
+  }
+
+  // Neighbours in the order are neighbours in memory.
+  bool direct() const {
+    return order == nullptr && indices.row_stride == 1;
+  }
 };
 
 // What all inputs share.
@@ -35,11 +44,14 @@ struct ConcatJob {
   char* out_values;      // written by the forward, read by the transpose
   int64_t width;         // bytes of one entry's values
 
+  int64_t inputs() const {
+    return static_cast<int64_t>(sources.size());
+  }
+
   // The linear number of the coordinates before the axis. Wraps for
   // coordinates out of bounds, which are found while merging.
   uint64_t prefix(const ConcatSource& source, int64_t place) const {
-    const int64_t entry =
-        source.order != nullptr ? source.order[place] : place;
+    const int64_t entry = source.entry(place);
     int64_t key = source.indices.at(entry, 0);
     for (int64_t d = 1; d < axis; ++d) {
       key = multiply_add(key, out_shape[d], source.indices.at(entry, d));
@@ -56,9 +68,17 @@ struct ConcatBlocks {
   std::vector<uint64_t> first_prefix;  // blocks + 1
   std::vector<int64_t> places;         // (blocks + 1) rows of one per input
   std::vector<int64_t> starts;         // blocks + 1, in the result
+  int64_t inputs;
 
   int64_t count() const {
     return static_cast<int64_t>(starts.size()) - 1;
+  }
+  int64_t size(int64_t b) const {
+    return starts[b + 1] - starts[b];
+  }
+  // One per input.
+  const int64_t* places_of(int64_t b) const {
+    return places.data() + b * inputs;
   }
 };
 
@@ -95,7 +115,7 @@ inline int64_t gallop(
 // so manyth of a sample of all inputs' prefixes. A prefix that fills a block or
 // more gets one of its own.
 inline std::vector<uint64_t> choose_splitters(const ConcatJob& job) {
-  const int64_t inputs = static_cast<int64_t>(job.sources.size());
+  const int64_t inputs = job.inputs();
   // Finding a block's place in an input costs as much as moving some entries.
   const int64_t block = std::max(kConcatBlock, 64 * inputs);
   std::vector<uint64_t> splitters;
@@ -130,8 +150,9 @@ inline std::vector<uint64_t> choose_splitters(const ConcatJob& job) {
 template <typename Parallel>
 ConcatBlocks cut_blocks(
     const Parallel& parallel, const ConcatJob& job, bool single_prefix) {
-  const int64_t inputs = static_cast<int64_t>(job.sources.size());
+  const int64_t inputs = job.inputs();
   ConcatBlocks blocks;
+  blocks.inputs = inputs;
   uint64_t low = 0;
   uint64_t high = 1;
   if (!single_prefix) {

@@ -1,5 +1,3 @@
-#include <atomic>
-#include <mutex>
 #include <tuple>
 #include <vector>
 
@@ -10,59 +8,6 @@
 
 namespace tso {
 namespace {
-
-// Outputs of one task where a block is mere copies.
-constexpr int64_t kCopyTask = int64_t{1} << 16;
-
-struct Task {
-  int64_t block, begin, end;
-};
-
-std::vector<Task> make_tasks(const ConcatBlocks& blocks, bool single_prefix) {
-  std::vector<Task> tasks;
-  for (int64_t b = 0; b < blocks.count(); ++b) {
-    const int64_t end = blocks.starts[b + 1];
-    const bool divisible = single_prefix ||
-        blocks.first_prefix[b + 1] - blocks.first_prefix[b] == 1;
-    const int64_t step = divisible ? kCopyTask : end;
-    for (int64_t begin = blocks.starts[b]; begin < end; begin += step) {
-      tasks.push_back({b, begin, end - begin < step ? end : begin + step});
-    }
-  }
-  return tasks;
-}
-
-template <ConcatDirection kDirection>
-ConcatFindings run_job(const ConcatJob& job, bool single_prefix) {
-  const Parallel parallel =
-      Parallel::for_bytes(2 * job.total * (8 * job.rank + job.width));
-  const ConcatBlocks blocks = cut_blocks(parallel, job, single_prefix);
-  const std::vector<Task> tasks = make_tasks(blocks, single_prefix);
-  ConcatFindings findings;
-  std::mutex mutex;
-  struct Worker {
-    ConcatScratch scratch;
-    ConcatFindings* all = nullptr;
-    std::mutex* mutex = nullptr;
-    ~Worker() {
-      if (all != nullptr) {
-        const std::lock_guard<std::mutex> lock(*mutex);
-        all->add(scratch.findings);
-      }
-    }
-  };
-  dispatch_width(job.width, [&](auto width) {
-    const ConcatKernel<width(), kDirection> kernel{job, blocks, single_prefix};
-    parallel.each_task<Worker>(
-        static_cast<int64_t>(tasks.size()), [&](int64_t i, Worker& worker) {
-          worker.all = &findings;
-          worker.mutex = &mutex;
-          const Task& task = tasks[i];
-          kernel.run(task.block, task.begin, task.end, worker.scratch);
-        });
-  });
-  return findings;
-}
 
 // Throws for the first coordinate out of bounds.
 void check_bounds(const char* op, const ConcatPlan& plan) {
@@ -121,11 +66,9 @@ bool concat(
         {plan.indices[i], nullptr, plan.nnz[i], plan.offsets[i], plan.shape(i),
          values[i]});
   }
-  bool single_prefix = true;
-  for (int64_t d = 0; d < plan.axis; ++d) {
-    single_prefix &= plan.out_shape[d] == 1;
-  }
-  ConcatFindings findings = run_job<kDirection>(job, single_prefix);
+  const Parallel parallel =
+      Parallel::for_bytes(2 * plan.total * (8 * plan.rank + width));
+  Findings findings = run_concat<kDirection>(parallel, job);
   if (findings.bad < 0) {
     check_bounds(op, plan);
     std::vector<std::vector<int64_t>> orders(plan.count);
@@ -133,7 +76,7 @@ bool concat(
       orders[i] = sorting_order(plan, i);
       job.sources[i].order = orders[i].empty() ? nullptr : orders[i].data();
     }
-    findings = run_job<kDirection>(job, single_prefix);
+    findings = run_concat<kDirection>(parallel, job);
     STD_TORCH_CHECK(findings.bad >= 0, op, ": inputs changed while being read");
   }
   return findings.repeats >= 0;

@@ -104,7 +104,7 @@ __device__ __forceinline__ void copy_units(
 // to be multiples of kUnit. Moves 16 bytes at a time where both addresses lie
 // alike between multiples of 16.
 template <int kUnit>
-__device__ void copy_run(
+__device__ __forceinline__ void copy_run(
     char* __restrict__ to, const char* __restrict__ from, int64_t bytes) {
   using Small = Unit<kUnit>;
   using Large = Unit<kMaxUnit>;
