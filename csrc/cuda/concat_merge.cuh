@@ -62,8 +62,7 @@ static __global__ void __launch_bounds__(kThreads) concat_split_kernel(
   for (int64_t tile = grid_index(); tile * kMergeTile < total;
        tile += grid_stride()) {
     const int64_t first = tile * kMergeTile;
-    const int64_t end =
-        first + kMergeTile < total ? first + kMergeTile : total;
+    const int64_t end = first + kMergeTile < total ? first + kMergeTile : total;
     const int64_t from = split(first);
     const int64_t to = split(end);
     splits[tile] = from;
@@ -131,8 +130,8 @@ static __global__ void __launch_bounds__(kThreads) concat_merge_kernel(
     int b_at = a_some + begin - a_at;
     const int b_end = a_some + end - a_end;
     for (int i = begin; i < end; ++i) {
-      const bool from_a = a_at < a_end &&
-          (b_at >= b_end || tile_keys[a_at] <= tile_keys[b_at]);
+      const bool from_a =
+          a_at < a_end && (b_at >= b_end || tile_keys[a_at] <= tile_keys[b_at]);
       order[i] = static_cast<uint16_t>(from_a ? a_at++ : b_at++);
     }
     __syncthreads();

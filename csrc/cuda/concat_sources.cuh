@@ -107,8 +107,8 @@ struct ConcatUpload {
 };
 
 template <typename Source>
-static __global__ void __launch_bounds__(kThreads) concat_upload_kernel(
-    const __grid_constant__ ConcatUpload<Source> upload) {
+static __global__ void __launch_bounds__(kThreads)
+    concat_upload_kernel(const __grid_constant__ ConcatUpload<Source> upload) {
   for (int64_t i = grid_index(); i < upload.count; i += grid_stride()) {
     const Source& source = upload.sources[i];
     if constexpr (sizeof(Source) == sizeof(ConcatSource)) {
@@ -120,15 +120,16 @@ static __global__ void __launch_bounds__(kThreads) concat_upload_kernel(
       upload.table[i] = {
           {source.indices, layout.row_stride,
            layout.dim_stride ? layout.dim_stride : end - source.start},
-          source.values, source.start, source.offset};
+          source.values,
+          source.start,
+          source.offset};
     }
   }
 }
 
 inline CompactSource compact(const ConcatSource& source) {
   return {
-      source.indices.data, source.values,
-      static_cast<uint32_t>(source.start),
+      source.indices.data, source.values, static_cast<uint32_t>(source.start),
       static_cast<uint32_t>(source.offset)};
 }
 
@@ -146,9 +147,8 @@ inline bool shared_layout(
       const int64_t nnz =
           (i + 1 < count ? sources[i + 1].start : total) - sources[i].start;
       const int64_t dim_stride = wanted.dim_stride ? wanted.dim_stride : nnz;
-      if (nnz > 0 &&
-          ((nnz > 1 && view.row_stride != wanted.row_stride) ||
-           (rank > 1 && view.dim_stride != dim_stride))) {
+      if (nnz > 0 && ((nnz > 1 && view.row_stride != wanted.row_stride) ||
+                      (rank > 1 && view.dim_stride != dim_stride))) {
         return false;
       }
     }

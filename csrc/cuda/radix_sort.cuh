@@ -1,8 +1,8 @@
 // A stable sort of places by key, on the device.
 #pragma once
 
-#include <cub/device/device_radix_sort.cuh>
 #include <cuda_runtime.h>
+#include <cub/device/device_radix_sort.cuh>
 
 #include <cstdint>
 
@@ -41,8 +41,9 @@ class RadixSort {
 
  private:
   void run(void* workspace, cudaStream_t stream) {
-    check_cuda(cub::DeviceRadixSort::SortPairs(
-        workspace, bytes_, keys_, places_, count_, 0, bits_, stream));
+    check_cuda(
+        cub::DeviceRadixSort::SortPairs(
+            workspace, bytes_, keys_, places_, count_, 0, bits_, stream));
   }
 
   Place count_;

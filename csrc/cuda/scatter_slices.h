@@ -11,8 +11,8 @@
 namespace tso {
 
 struct ScatterSlices {
-  SliceStrides strides;   // of the leading dimensions
-  StridedPieces pieces;   // of one slice; dims == 0: a single run of units
+  SliceStrides strides;  // of the leading dimensions
+  StridedPieces pieces;  // of one slice; dims == 0: a single run of units
   int unit = kMaxUnit;
 
   // `rows` is the other side of the move, or null.

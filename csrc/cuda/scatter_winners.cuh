@@ -71,7 +71,7 @@ struct HashedWinners {
 
   __device__ unsigned long long first(int64_t slice) const {
     return (static_cast<unsigned long long>(slice) * 0x9e3779b97f4a7c15ull) >>
-        (64 - log_words);
+           (64 - log_words);
   }
 
   __device__ unsigned long long next(unsigned long long at) const {
@@ -80,7 +80,7 @@ struct HashedWinners {
 
   __device__ unsigned long long word(int64_t slice, int64_t row) const {
     return static_cast<unsigned long long>(slice) << row_bits |
-        static_cast<unsigned long long>(row);
+           static_cast<unsigned long long>(row);
   }
 
   __device__ void record(int64_t slice, int64_t row) const {
@@ -212,8 +212,7 @@ void launch_scatter_check(
       stream, rows.count, kThreads, scatter_check_kernel<Index>, rows,
       reinterpret_cast<unsigned long long*>(report));
   launch(
-      stream, rows.depth, kThreads, scatter_report_kernel<Index>, rows,
-      report);
+      stream, rows.depth, kThreads, scatter_report_kernel<Index>, rows, report);
 }
 
 }  // namespace tso

@@ -160,8 +160,7 @@ void run(
     with(run_whole<kDirection>);
   } else if (job.merges) {
     with(
-        narrow ? run_merged<Narrow, kDirection>
-               : run_merged<Wide, kDirection>);
+        narrow ? run_merged<Narrow, kDirection> : run_merged<Wide, kDirection>);
   } else if (!narrow) {
     with(run_sorted<Wide, Wide, kDirection>);
   } else if (job.key_bits > std::numeric_limits<Narrow>::digits) {

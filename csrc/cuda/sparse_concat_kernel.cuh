@@ -74,8 +74,7 @@ __device__ __forceinline__ void copy_column(
     const int64_t* in =
         one.indices.data + first - one.start + dim * one.indices.dim_stride;
     copy_run<sizeof(int64_t)>(
-        reinterpret_cast<char*>(out + first),
-        reinterpret_cast<const char*>(in),
+        reinterpret_cast<char*>(out + first), reinterpret_cast<const char*>(in),
         (end - first) * int64_t{sizeof(int64_t)});
     return;
   }
@@ -114,8 +113,7 @@ __device__ __forceinline__ void copy_values(
       sources, row_units.quotient(first), row_units.quotient(end - 1));
   if (range.low == range.high) {
     const ConcatSource& one = table[range.low];
-    char* input =
-        one.values + first * kUnit - one.start * target.row_bytes;
+    char* input = one.values + first * kUnit - one.start * target.row_bytes;
     char* output = target.values + first * kUnit;
     copy_run<kUnit>(
         kForward ? output : input, kForward ? input : output,
@@ -127,8 +125,7 @@ __device__ __forceinline__ void copy_values(
         table, row_units.quotient(unit), range.low, range.high)];
     auto* input = reinterpret_cast<Unit<kUnit>*>(
         source.values + unit * kUnit - source.start * target.row_bytes);
-    auto* output =
-        reinterpret_cast<Unit<kUnit>*>(target.values + unit * kUnit);
+    auto* output = reinterpret_cast<Unit<kUnit>*>(target.values + unit * kUnit);
     *(kForward ? output : input) = *(kForward ? input : output);
   }
 }
@@ -142,22 +139,22 @@ static __global__ void __launch_bounds__(kThreads, 2) concat_copy_kernel(
     const Divider ranks,
     const Divider row_units) {
   const int64_t total = sources.total;
-  const int64_t column_tiles = target.indices != nullptr
-      ? (total + kColumnTile - 1) / kColumnTile * target.rank
-      : 0;
+  const int64_t column_tiles =
+      target.indices != nullptr
+          ? (total + kColumnTile - 1) / kColumnTile * target.rank
+          : 0;
   const int64_t units = total * row_units.divisor;
   constexpr int64_t kUnits = kRunBytes / kUnit;
   const int64_t tiles = target.row_bytes > 0
-      ? column_tiles + (units + kUnits - 1) / kUnits
-      : column_tiles;
+                            ? column_tiles + (units + kUnits - 1) / kUnits
+                            : column_tiles;
   for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     if (tile < column_tiles) {
       const int64_t stretch = ranks.quotient(tile);
       const int64_t first = stretch * kColumnTile;
       const int64_t end =
           first + kColumnTile < total ? first + kColumnTile : total;
-      copy_column(
-          sources, target, tile - stretch * target.rank, first, end);
+      copy_column(sources, target, tile - stretch * target.rank, first, end);
     } else {
       const int64_t first = (tile - column_tiles) * kUnits;
       const int64_t end = first + kUnits < units ? first + kUnits : units;
@@ -188,8 +185,7 @@ static __global__ void __launch_bounds__(kThreads) concat_gather_kernel(
       const int64_t j = first + k * kThreads;
       if (j < total) {
         const int64_t place = static_cast<int64_t>(places[j]);
-        const ConcatSource& source =
-            table[find_source(table, place, 0, last)];
+        const ConcatSource& source = table[find_source(table, place, 0, last)];
         const int64_t number = place - source.start;
         entry[k] = source.indices.data + number * source.indices.row_stride;
         dim_stride[k] = source.indices.dim_stride;
@@ -216,8 +212,8 @@ static __global__ void __launch_bounds__(kThreads) concat_gather_kernel(
       int64_t held[kItems] = {};
       for (int k = 0; k < kItems; ++k) {
         if (first + k * kThreads < total) {
-          held[k] = multiply_add(
-              *entry[k], 1, d == target.axis ? offset[k] : 0);
+          held[k] =
+              multiply_add(*entry[k], 1, d == target.axis ? offset[k] : 0);
           entry[k] += dim_stride[k];
         }
       }
@@ -249,11 +245,10 @@ static __global__ void __launch_bounds__(kThreads) concat_move_kernel(
       if (unit < units) {
         const int64_t j = row_units.quotient(unit);
         const int64_t place = static_cast<int64_t>(places[j]);
-        const ConcatSource& source =
-            table[find_source(table, place, 0, last)];
-        input[k] = reinterpret_cast<Unit<kUnit>*>(
-                       source.values +
-                       (place - source.start) * target.row_bytes) +
+        const ConcatSource& source = table[find_source(table, place, 0, last)];
+        input[k] =
+            reinterpret_cast<Unit<kUnit>*>(
+                source.values + (place - source.start) * target.row_bytes) +
             (unit - j * row_units.divisor);
       }
     }

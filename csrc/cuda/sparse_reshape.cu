@@ -38,8 +38,8 @@ Tensor sparse_reshape_cuda(
     const Tensor& input_indices,
     std::vector<int64_t> input_shape,
     std::vector<int64_t> new_shape) {
-  const ReshapePlan plan = plan_reshape(
-      "sparse_reshape", input_indices, input_shape, new_shape);
+  const ReshapePlan plan =
+      plan_reshape("sparse_reshape", input_indices, input_shape, new_shape);
   const Meta meta(input_indices);
   const DeviceScope device(meta.device_index);
   Tensor out = allocate_indices(

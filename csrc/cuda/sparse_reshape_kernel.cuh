@@ -117,7 +117,8 @@ static __global__ void __launch_bounds__(kThreads)
 inline void launch_sparse_reshape(
     const ReshapeKernel& kernel, cudaStream_t stream) {
   constexpr int64_t kPair = 2 * sizeof(int64_t);
-  const bool pairs = kernel.indices.row_stride == 1 && kernel.nnz % 2 == 0 &&
+  const bool pairs =
+      kernel.indices.row_stride == 1 && kernel.nnz % 2 == 0 &&
       Alignment()
               .add(kernel.indices.data)
               .add(kernel.indices.dim_stride * int64_t{sizeof(int64_t)})

@@ -44,7 +44,7 @@ struct WinnerTable {
         plan.slices <= kSmallTable || plan.slices / 8 <= plan.rows;
     row_bits = bits_for(plan.rows);
     hashed = !small && !(writes_all && plan.slice_bytes >= kWideSlice) &&
-        bits_for(plan.slices) + row_bits < 64;
+             bits_for(plan.slices) + row_bits < 64;
     narrow = plan.rows < std::numeric_limits<unsigned int>::max();
     if (hashed) {
       log_words = bits_for(2 * plan.rows + 1);
@@ -77,11 +77,10 @@ void with_rows(const ScatterPlan& plan, const Tensor& indices, const F& f) {
   const Meta meta(indices);
   int64_t row_stride = 0;
   int64_t dim_stride = 0;
-  const Tensor matrix =
-      fold_rows(indices, meta, [&](int64_t row, int64_t dim) {
-        row_stride = row;
-        dim_stride = dim;
-      });
+  const Tensor matrix = fold_rows(indices, meta, [&](int64_t row, int64_t dim) {
+    row_stride = row;
+    dim_stride = dim;
+  });
   const auto call = [&](auto* data) {
     using Index = std::remove_const_t<std::remove_pointer_t<decltype(data)>>;
     ScatterRows<Index> rows;
@@ -326,8 +325,7 @@ Tensor tensor_scatter_update_grad_updates_cuda(
 
 #define TSO_REGISTER(ns, key) TSO_LIBRARY_IMPL(ns, key, m)
 TSO_REGISTER(TSO_NAMESPACE, TSO_DEVICE_KEY) {
-  m.impl(
-      "tensor_scatter_update", TORCH_BOX(&tso::tensor_scatter_update_cuda));
+  m.impl("tensor_scatter_update", TORCH_BOX(&tso::tensor_scatter_update_cuda));
   m.impl(
       "tensor_scatter_update_",
       TORCH_BOX(&tso::tensor_scatter_update_inplace_cuda));

@@ -59,8 +59,9 @@ static __global__ void __launch_bounds__(kThreads, 4) scatter_fill_pack_kernel(
     const Word row = winners[slice];
     const Slice before = reinterpret_cast<const Slice*>(target.tensor)[slice];
     reinterpret_cast<Slice*>(target.out)[slice] = row == 0 ? before
-        : updates != nullptr ? updates[row - 1]
-                             : Slice{};
+                                                  : updates != nullptr
+                                                      ? updates[row - 1]
+                                                      : Slice{};
   }
 }
 
@@ -84,9 +85,10 @@ static __global__ void __launch_bounds__(kThreads) scatter_fill_kernel(
       if (unit < units) {
         const int64_t slice = slice_units.quotient(unit);
         const int64_t row = static_cast<int64_t>(winners[slice]) - 1;
-        const Piece* update = updates != nullptr
-            ? updates + row * per_slice + (unit - slice * per_slice)
-            : nullptr;
+        const Piece* update =
+            updates != nullptr
+                ? updates + row * per_slice + (unit - slice * per_slice)
+                : nullptr;
         from[k] = row < 0 ? tensor + unit : update;
       }
     }
@@ -159,8 +161,7 @@ static __global__ void __launch_bounds__(kThreads) scatter_move_kernel(
         const int64_t place = places[row];
         if (place >= 0) {
           at[k] = reinterpret_cast<Piece*>(
-              tensor + place +
-              pieces.place(unit - row * slice_units.divisor));
+              tensor + place + pieces.place(unit - row * slice_units.divisor));
         }
       }
     }
@@ -192,8 +193,8 @@ static __global__ void __launch_bounds__(kThreads) scatter_move_kernel(
 inline bool packs_slices(const ScatterTarget& target) {
   const int64_t bytes = target.slice_bytes;
   return bytes <= 8 && (bytes & (bytes - 1)) == 0 &&
-      Alignment().add(target.tensor).unit() == kMaxUnit &&
-      Alignment().add(target.updates).unit() >= bytes;
+         Alignment().add(target.tensor).unit() == kMaxUnit &&
+         Alignment().add(target.updates).unit() >= bytes;
 }
 
 template <typename Word>
