@@ -69,7 +69,8 @@ bool concat(
   const Parallel parallel =
       Parallel::for_bytes(2 * plan.total * (8 * plan.rank + width));
   Findings findings = run_concat<kDirection>(parallel, job);
-  if (findings.bad < 0) {
+  const bool in_order = findings.bad >= 0;
+  if (!in_order) {
     check_bounds(op, plan);
     std::vector<std::vector<int64_t>> orders(plan.count);
     for (int64_t i = 0; i < plan.count; ++i) {
@@ -79,7 +80,7 @@ bool concat(
     findings = run_concat<kDirection>(parallel, job);
     STD_TORCH_CHECK(findings.bad >= 0, op, ": inputs changed while being read");
   }
-  return findings.repeats >= 0;
+  return in_order && findings.repeats >= 0;
 }
 
 std::tuple<Tensor, Tensor, bool> concat_forward(
