@@ -158,6 +158,7 @@ def test_concat_says_the_same_from_triples(fault):
         expand = {"expand_nonconcat_dims": any(expand)}
         text = told(tso.sparse_concat, inputs, axis, **expand)
         assert as_raw(text) == told(ops.sparse_concat, *CONCAT_FAULTS[fault])
+        assert text.startswith("TypeError") == (fault == "values-dtype")
 
 
 @parametrize([fault for fault in CONCAT_FAULTS if not fault.startswith("indices-")])
@@ -285,6 +286,26 @@ float: TypeError: concat_shape: shapes[0] must be a sequence of ints or a 1-D in
 one-shape: TypeError: concat_shape: shapes[0] must be a sequence of ints or a 1-D integer tensor (got int 2)
 none: TypeError: concat_shape: shapes must be a sequence of shapes (got None)""",
     )
+
+
+def test_devices():
+    there = ROWS.to("meta"), VALUES.to("meta")
+    faults = {
+        "indices": ([ROWS, there[0]], [VALUES] * 2, [2, 3] * 2, 0),
+        "values": ([ROWS] * 2, [VALUES, there[1]], [2, 3] * 2, 0),
+        "second": ([ROWS, there[0]], [VALUES, there[1]], [2, 3] * 2, 0),
+    }
+    expecttest.assert_expected_inline(
+        transcript(faults, ops.sparse_concat),
+        """\
+indices: ValueError: sparse_concat: all tensors must be on one device (got cpu for input 0, meta for input 1)
+values: ValueError: sparse_concat: all tensors must be on one device (got cpu for input 0, meta for input 1)
+second: ValueError: sparse_concat: all tensors must be on one device (got cpu for input 0, meta for input 1)""",
+    )
+    for kind in (SparseTensor, coo):
+        inputs = [kind(ROWS, VALUES, (2, 3)), kind(*there, (2, 3))]
+        text = told(tso.sparse_concat, inputs, 0)
+        assert text == told(ops.sparse_concat, *faults["second"])
 
 
 def test_layouts_without_a_kernel():

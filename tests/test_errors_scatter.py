@@ -238,6 +238,27 @@ TypeError: tensor_scatter_update: tensor must be a strided Tensor (got a quantiz
         assert told(tso.tensor_scatter_update_, *args) == in_place
 
 
+def test_devices():
+    faults = {
+        "tensor": (T.to("meta"), ROWS, UPDATES),
+        "indices": (T, ROWS.to("meta"), UPDATES),
+        "updates": (T, ROWS, UPDATES.to("meta")),
+    }
+    expecttest.assert_expected_inline(
+        transcript(faults, ops.tensor_scatter_update),
+        """\
+tensor: ValueError: tensor_scatter_update: all tensors must be on one device (got meta for tensor, cpu for indices)
+indices: ValueError: tensor_scatter_update: all tensors must be on one device (got cpu for tensor, meta for indices)
+updates: ValueError: tensor_scatter_update: all tensors must be on one device (got cpu for tensor, meta for updates)""",
+    )
+    for args in faults.values():
+        text = told(ops.tensor_scatter_update, *args)
+        assert told(tso.tensor_scatter_update, *args) == text
+        text = text.replace("update:", "update_:")
+        assert told(ops.tensor_scatter_update_, *args) == text
+        assert told(tso.tensor_scatter_update_, *args) == text
+
+
 def test_layouts_without_a_kernel():
     """Raw calls land in a fallback whose text a reader can use."""
     sparse = torch.ones(4, 3).to_sparse()

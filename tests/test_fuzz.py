@@ -23,10 +23,11 @@ seeded = settings(
 )
 
 MAX, MIN = 2**63 - 1, -(2**63)
-sizes = st.sampled_from([2, 3, 1, 0, 2**31, 2**32, 2**62, MAX, -1, -2, MIN])
+# Mostly what can be right, lest the first check refuse nearly every call.
+sizes = st.sampled_from([2, 3] * 9 + [1, 0, 2**31, 2**32, 2**62, MAX, -1, -2, MIN])
 targets = st.sampled_from([2, 3, 6, -1, 1, 0, 2**31, 2**32, 2**62, MAX, -2, MIN])
-places = st.sampled_from([0, 1, 2, -1, 2**31, 2**32, 2**32 + 1, MAX, MIN])
-axes = st.sampled_from([0, 1, -1, -2, 2, -3, MAX, MIN])
+places = st.sampled_from([0, 1] * 12 + [2, -1, 2**31, 2**32, 2**32 + 1, MAX, MIN])
+axes = st.sampled_from([0, 0, -1, 1, -2, 2, -3, MAX, MIN])
 
 
 def outcome(call, *args):
@@ -105,18 +106,20 @@ def test_reshape(call):
 
 @st.composite
 def scatter_calls(draw):
-    shape = draw(st.lists(st.integers(0, 3), max_size=3))
-    batch = draw(st.lists(st.integers(0, 3), max_size=2))
-    depth = draw(st.integers(0, 4))
-    index_shape = draw(st.sampled_from([[*batch, depth]] * 9 + [batch]))
+    shape = draw(st.lists(st.sampled_from([2, 3, 1, 0]), max_size=3))
+    batch = draw(st.lists(st.integers(0, 3), min_size=1, max_size=2))
+    depth = draw(st.sampled_from([*range(1, len(shape) + 1)] * 5 + [0, 4]))
+    index_shape = draw(st.sampled_from([[*batch, depth]] * 9 + [batch[1:]]))
     count = math.prod(index_shape)
     index_dtype = draw(st.sampled_from([torch.int64] * 8 + [torch.int32, torch.int16]))
     data = draw(st.lists(places, min_size=count, max_size=count))
     indices = torch.tensor(data, dtype=torch.int64).reshape(index_shape)
     update_shape = draw(st.sampled_from([[*batch, *shape[depth:]]] * 9 + [batch]))
     dtype = draw(st.sampled_from([torch.float32] * 9 + [torch.float64]))
-    updates = torch.ones(update_shape, dtype=dtype)
-    policy = draw(st.sampled_from(["IGNORE", "", "DEFAULT", "ERROR", "ignore"]))
+    updates = torch.arange(1, math.prod(update_shape) + 1, dtype=dtype)
+    updates = updates.reshape(update_shape)
+    policies = ["IGNORE", "", "DEFAULT", "ERROR"]
+    policy = draw(st.sampled_from(policies * 4 + ["ignore", "\0"]))
     return torch.zeros(shape), indices.to(index_dtype), updates, policy
 
 
@@ -147,22 +150,19 @@ def test_coo_tensors_that_lie(part, flag):
         )
     except RuntimeError:
         return  # torch refuses the sizes
-
-    def triple_concat(axis):
-        triple = SparseTensor(indices, values, shape)
-        return tso.sparse_concat([triple, triple], axis)
-
+    triple, _ = outcome(SparseTensor, indices, values, shape)
     for axis in range(len(shape)):
         args = ([indices] * 2, [values] * 2, [shape] * 2, axis)
         want, expected = outcome(_reference.sparse_concat, *args)
         got, error = outcome(tso.sparse_concat, [lie, lie], axis)
-        triple, triple_error = outcome(triple_concat, axis)
         assert error is expected
-        assert triple_error is expected
         if error is None:
             assert same_bits(got._values(), want[0])
             assert same_bits(got._indices().t(), want[1])
-            assert same_bits(triple.indices, want[1])
+        if triple is not None:
+            got, error = outcome(tso.sparse_concat, [triple, triple], axis)
+            assert error is expected
+            assert error or same_bits(got.indices, want[1])
     want, expected = outcome(_reference.sparse_reshape, indices, shape, [-1])
     got, error = outcome(tso.sparse_reshape, lie, [-1])
     assert error is expected

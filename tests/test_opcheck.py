@@ -26,14 +26,14 @@ CHECKED = (
 
 
 def chosen(found):
-    """Every feature once: no threads, and of the ranks only each third case."""
+    """Every feature once: no threads, and of the ranks only each sixth case."""
     ranks = [s for s in found if s.id.startswith("rank")]
     return [
         sample
         for sample in found
         if not sample.id.startswith(("long", "many", "near-limit"))
         and not sample.id.endswith("-many")
-        and (sample not in ranks or ranks.index(sample) % 3 == 1)
+        and (sample not in ranks or ranks.index(sample) % 6 == 1)
     ]
 
 
@@ -45,14 +45,10 @@ def check(op, *args):
 
 def computed(t, dtype=None):
     """The same strides with plain numbers, which the checker can compare."""
-    dtype = dtype or t.dtype
-    out = torch.empty_strided(t.shape, t.stride(), dtype=dtype)
-    if t.numel():
-        flat = numbers(random.Random(0), dtype, *t.shape)
-        out = flat.as_strided(t.shape, t.stride()) if 0 in t.stride() else out
-        if 0 not in t.stride():
-            out.copy_(flat)
-    return out
+    out = torch.empty_strided(t.shape, t.stride(), dtype=dtype or t.dtype)
+    memory = out.untyped_storage().nbytes() // out.itemsize
+    everywhere = numbers(random.Random(0), out.dtype, memory)
+    return everywhere.as_strided(t.shape, t.stride())
 
 
 def plain(found):
@@ -122,14 +118,14 @@ def test_scatter(sample):
     check(ops.tensor_scatter_update, tensor, indices, updates, policy)
 
 
-@over([s for s in scatter_samples[::2] if 0 not in s.tensor.stride()])
+@over([s for s in scatter_samples[::3] if 0 not in s.tensor.stride()])
 def test_scatter_in_place(sample):
     tensor, indices, updates, policy = sample.args()
     tensor, updates = computed(tensor), computed(updates)
     check(ops.tensor_scatter_update_, tensor, indices, updates, policy)
 
 
-@over(scatter_samples[::3])
+@over(scatter_samples[::5])
 @pytest.mark.parametrize("which", ["tensor", "updates"])
 def test_scatter_gradients(sample, which):
     op = getattr(ops, f"_tensor_scatter_update_grad_{which}")

@@ -166,6 +166,14 @@ def test_false_flag_is_found_out():
             assert not out.is_coalesced()
 
 
+def test_the_cpu_needs_no_promise_and_believes_none():
+    unsorted = coo((2, 3), {(1, 0): 7.0, (0, 2): 8.0})
+    for axis in (0, 1):
+        out = tso.sparse_concat([unsorted, unsorted], axis, inputs_sorted=True)
+        rows = [row for row, _ in entries(out)]
+        assert rows == sorted(rows)
+
+
 def test_fewer_than_two_entries_are_flagged():
     out = tso.sparse_concat([coo((2, 3), {(1, 1): 2.0}), coo((2, 3), {})], 0)
     assert out.is_coalesced()

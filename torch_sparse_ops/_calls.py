@@ -16,6 +16,7 @@ from torch.autograd import forward_ad
 
 from torch_sparse_ops import _autograd, _checks, _coo
 from torch_sparse_ops._checks.common import check_entries, show_kind
+from torch_sparse_ops._modes import below_autograd, is_plain
 from torch_sparse_ops.sparse_tensor import SparseTensor, of_parts
 
 ops = torch.ops.torch_sparse_ops
@@ -57,19 +58,23 @@ def check_inputs(op: str, inputs: Sequence[Any]) -> None:
             )
 
 
+def is_whole(x: SparseTensor) -> bool:
+    """Whether the parts still fit together, which a transform may have changed."""
+    return (
+        x.indices.dim() == 2
+        and x.dense_shape[x.indices.shape[1] :] == x.values.shape[1:]
+    )
+
+
+def bounds_are_due_on_cuda(indices: Tensor) -> bool:
+    """Whether the user asks for the check that CUDA kernels leave out."""
+    return indices.is_cuda and _coo.bounds_are_due(indices)
+
+
 def check_bounds(op: str, indices: Sequence[Tensor], shapes: Sequence[Any]) -> None:
-    """The check that CUDA kernels leave out, where the user asks for it."""
-    if indices[0].is_cuda and _coo.bounds_are_due(indices[0]):
+    if bounds_are_due_on_cuda(indices[0]):
         for i, (x, shape) in enumerate(zip(indices, shapes, strict=True)):
             check_entries(op, x, shape[: x.shape[1]], f" of input {i}")
-
-
-def sparse_axis(axis: int, rank: int, full: int) -> int:
-    """The axis, counted from 0 in a shape of `full` sizes, `rank` of them sparse."""
-    place = axis + full if axis < 0 else axis
-    if not 0 <= place < rank:
-        raise IndexError("axis")
-    return place
 
 
 def concat_triples(
@@ -79,62 +84,86 @@ def concat_triples(
     indices = [x.indices for x in inputs]
     values = [x.values for x in inputs]
     shapes = [x.dense_shape for x in inputs]
-    try:
-        rank = indices[0].shape[1]
-        place = sparse_axis(axis, rank, len(shapes[0]))
-        sizes: list[int] = []
-        for v, shape in zip(values, shapes, strict=True):
-            if shape[rank:] != v.shape[1:]:
-                raise ValueError("dense_shape")
-            sizes += shape[:rank]
-        check_bounds(op, indices, shapes)
-        out_values, out_indices = ops.sparse_concat(
-            indices, values, sizes, place, expand, inputs_sorted
-        )
-    except Exception as failure:
-        check = _checks.concat.check_triples
-        raise clearer(
-            failure, check, op, indices, values, shapes, axis, expand
-        ) from None
-    out_shape = _checks.concat.result_sizes(shapes, place, expand)
-    return of_parts(out_indices, out_values, out_shape)
+    if not all(map(is_whole, inputs)):
+        _checks.concat.check_triples(op, indices, values, shapes, axis, expand)
+    args = op, indices, values, shapes, axis, expand, inputs_sorted
+    if is_plain(*values):
+        with below_autograd():
+            result, shape = concat(ops.sparse_concat, *args)
+    else:
+        result, shape = concat(ops.sparse_concat, *args)
+    out_values, out_indices = result
+    return of_parts(out_indices, out_values, shape)
 
 
 def concat_coo(
     op: str, inputs: Sequence[Any], axis: int, expand: bool, inputs_sorted: bool
 ) -> Tensor:
-    differentiable = _coo.derivatives_are_due(*inputs)
+    args = op, inputs, axis, expand, inputs_sorted
+    if is_plain(*inputs):
+        with below_autograd():
+            return concat_coo_with(
+                Tensor._values, ops._sparse_concat_coo, _coo.new_coo, *args
+            )
+    return concat_coo_with(
+        _coo.Values.apply, _autograd.ConcatCoo.call, _coo.Join.apply, *args
+    )
+
+
+def concat_coo_with(
+    values_of: Callable[..., Tensor],
+    call: Callable[..., Any],
+    join: Callable[..., Tensor],
+    op: str,
+    inputs: Sequence[Any],
+    axis: int,
+    expand: bool,
+    inputs_sorted: bool,
+) -> Tensor:
     try:
-        stored = [*map(Tensor._indices, inputs)]
-        values = [*map(_coo.Values.apply if differentiable else Tensor._values, inputs)]
+        indices = [x.t() for x in map(Tensor._indices, inputs)]
+        values = [*map(values_of, inputs)]
         coalesced = all(map(Tensor.is_coalesced, inputs))
     except Exception:
         check_inputs(op, inputs)
         raise
-    indices = [x.t() for x in stored]
     shapes = [x.shape for x in inputs]
+    result, shape = concat(
+        call, op, indices, values, shapes, axis, expand, inputs_sorted or coalesced
+    )
+    out_values, out_indices, strictly_increasing = result
+    is_coalesced = coalesced and strictly_increasing
+    return join(out_values, out_indices.t(), shape, is_coalesced)
+
+
+def concat(
+    call: Callable[..., Any],
+    op: str,
+    indices: Sequence[Tensor],
+    values: Sequence[Tensor],
+    shapes: Sequence[Any],
+    axis: int,
+    expand: bool,
+    inputs_sorted: bool,
+) -> tuple[Any, tuple[int, ...]]:
+    """What the operator `call` makes of the inputs, and the shape of the result.
+    `shapes` and `axis` count the dense dimensions too."""
     try:
-        rank = len(stored[0])
-        place = sparse_axis(axis, rank, len(shapes[0]))
+        rank, full = indices[0].shape[1], len(shapes[0])
+        place = axis + full if axis < 0 else axis
+        if not 0 <= place < rank:
+            raise IndexError("axis")
         check_bounds(op, indices, shapes)
         sizes: list[int] = []
         for shape in shapes:
-            sizes += shape[:rank]
-        args = sizes, place, expand, inputs_sorted or coalesced
-        if differentiable:
-            result = _autograd.ConcatCoo.apply(*args, *indices, *values)
-        else:
-            result = ops._sparse_concat_coo(indices, values, *args)
+            sizes += shape if full == rank else shape[:rank]
+        result = call(indices, values, sizes, place, expand, inputs_sorted)
     except Exception as failure:
         check = _checks.concat.check_triples
         raise clearer(
             failure, check, op, indices, values, shapes, axis, expand
         ) from None
-    out_values, out_indices, strictly_increasing = result
-    out_shape = _checks.concat.result_sizes(shapes, place, expand)
-    return _coo.join(
-        out_indices, out_values, out_shape, coalesced and strictly_increasing
-    )
+    return result, _checks.concat.result_sizes(shapes, place, expand)
 
 
 # --------------------------------------------------------- sparse_reshape
@@ -159,7 +188,7 @@ def reshape(
             or target[split:] != dense
         ):
             raise ValueError("values")
-        if indices.is_cuda and _coo.bounds_are_due(indices):
+        if bounds_are_due_on_cuda(indices):
             check_entries(op, indices, sizes)
         out_indices = ops.sparse_reshape(indices, sizes, target[:split])
     except Exception as failure:
@@ -169,14 +198,32 @@ def reshape(
 
 
 def reshape_triple(op: str, x: SparseTensor, target: tuple[int, ...]) -> SparseTensor:
-    indices, shape = reshape(op, x.indices, x.values, x.dense_shape, target)
+    args = op, x.indices, x.values, x.dense_shape, target
+    if is_plain():
+        with below_autograd():
+            indices, shape = reshape(*args)
+    else:
+        indices, shape = reshape(*args)
     return of_parts(indices, x.values, shape)
 
 
 def reshape_coo(op: str, x: Tensor, target: tuple[int, ...]) -> Tensor:
-    indices, values = _coo.parts(x)
-    indices, shape = reshape(op, indices, values, tuple(x.shape), target)
-    return _coo.join(indices, values, shape, x.is_coalesced())
+    if is_plain(x):
+        with below_autograd():
+            return reshape_coo_with(Tensor._values, _coo.new_coo, op, x, target)
+    return reshape_coo_with(_coo.Values.apply, _coo.Join.apply, op, x, target)
+
+
+def reshape_coo_with(
+    values_of: Callable[..., Tensor],
+    join: Callable[..., Tensor],
+    op: str,
+    x: Tensor,
+    target: tuple[int, ...],
+) -> Tensor:
+    values = values_of(x)
+    indices, shape = reshape(op, x._indices().t(), values, tuple(x.shape), target)
+    return join(values, indices.t(), shape, x.is_coalesced())
 
 
 # -------------------------------------------------- tensor_scatter_update
@@ -190,21 +237,19 @@ def scatter(tensor: Tensor, indices: Tensor, updates: Tensor, policy: str) -> Te
         raise clearer(failure, check, op, tensor, indices, updates, policy) from None
 
 
-def in_place_needs_derivative(tensor: Tensor, updates: Tensor) -> bool:
-    if torch.compiler.is_compiling():
-        # In words that the compiler knows.
-        return (
-            (
-                torch.is_grad_enabled()
-                and (tensor.requires_grad or updates.requires_grad)
-            )
-            or forward_ad._current_level >= 0
-            or torch._C._are_functorch_transforms_active()
-        )
-    return _coo.derivatives_are_due(tensor, updates)
+def is_differentiated_here(tensor: Tensor, updates: Tensor) -> bool:
+    """Whether the raw operator in place, which has no derivative, will not do."""
+    if not torch.compiler.is_compiling():
+        return not is_plain(tensor, updates)
+    # The same in words that the compiler knows.
+    return (
+        (torch.is_grad_enabled() and (tensor.requires_grad or updates.requires_grad))
+        or forward_ad._current_level >= 0
+        or torch._C._are_functorch_transforms_active()
+    )
 
 
-def in_place_is_plain_reverse(tensor: Tensor) -> bool:
+def is_plain_reverse(tensor: Tensor) -> bool:
     """Whether ScatterInPlace can write to the tensor. Where torch would refuse to
     change it in place, it does so before anything is written."""
     if (
@@ -227,10 +272,10 @@ def scatter_in_place(
     args = tensor, indices, updates, policy
     op = "tensor_scatter_update_"
     try:
-        if not in_place_needs_derivative(tensor, updates):
+        if not is_differentiated_here(tensor, updates):
             ops.tensor_scatter_update_(*args)
             return tensor
-        if in_place_is_plain_reverse(tensor):
+        if is_plain_reverse(tensor):
             return _autograd.ScatterInPlace.apply(*args)
     except Exception as failure:
         check = _checks.scatter.check_call

@@ -12,20 +12,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import Function, forward_ad
+from torch._guards import detect_fake_mode
+from torch.autograd import Function
 
 from torch_sparse_ops._checks.common import show_kind
+from torch_sparse_ops._modes import is_plain
 
 Sizes = Sequence[int]
-
-
-def derivatives_are_due(*tensors: Tensor) -> bool:
-    """Whether a derivative may be asked of a call with these tensors."""
-    return (
-        (torch.is_grad_enabled() and torch._C._any_requires_grad(*tensors))
-        or forward_ad._current_level >= 0
-        or torch._C._are_functorch_transforms_active()
-    )
 
 
 def bounds_are_due(indices: Tensor) -> bool:
@@ -35,17 +28,17 @@ def bounds_are_due(indices: Tensor) -> bool:
         torch.compiler.is_compiling()
         or torch._C._are_functorch_transforms_active()
         or type(indices) is not Tensor
-        or indices.device.type == "meta"
+        or indices.is_meta
+        or (torch._C._len_torch_dispatch_stack() and detect_fake_mode() is not None)
     ):
         return False
     return (
-        indices.device.type == "cpu"
-        or torch.sparse.check_sparse_tensor_invariants.is_enabled()
+        not indices.is_cuda or torch.sparse.check_sparse_tensor_invariants.is_enabled()
     )
 
 
 def new_coo(
-    indices: Tensor, values: Tensor, shape: Sizes, is_coalesced: bool
+    values: Tensor, indices: Tensor, shape: Sizes, is_coalesced: bool
 ) -> Tensor:
     """A COO tensor of these very parts. `indices` is [rank, nnz]."""
     return torch.sparse_coo_tensor(
@@ -59,16 +52,14 @@ def new_coo(
 
 def parts(coo: Tensor) -> tuple[Tensor, Tensor]:
     """[nnz, rank] indices and values, in the order stored."""
-    values = Values.apply(coo) if derivatives_are_due(coo) else coo._values()
+    values = coo._values() if is_plain(coo) else Values.apply(coo)
     return coo._indices().t(), values
 
 
 def join(indices: Tensor, values: Tensor, shape: Sizes, is_coalesced: bool) -> Tensor:
     """The COO tensor of [nnz, rank] indices and of values."""
-    columns = indices.t()
-    if derivatives_are_due(values):
-        return Join.apply(values, columns, tuple(shape), is_coalesced)
-    return new_coo(columns, values, shape, is_coalesced)
+    new = new_coo if is_plain(values) else Join.apply
+    return new(values, indices.t(), tuple(shape), is_coalesced)
 
 
 class Values(Function):
@@ -103,7 +94,7 @@ class Join(Function):
     def forward(
         values: Tensor, indices: Tensor, shape: Sizes, is_coalesced: bool
     ) -> Tensor:
-        return new_coo(indices, values, shape, is_coalesced)
+        return new_coo(values, indices, shape, is_coalesced)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

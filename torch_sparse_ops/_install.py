@@ -13,49 +13,16 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._C._functorch import is_legacy_batchedtensor
-from torch._guards import detect_fake_mode
-from torch.autograd import forward_ad
 
 from torch_sparse_ops import _autograd
 from torch_sparse_ops._checks import raw
+from torch_sparse_ops._modes import below_autograd, has_tangent, is_differentiated
 
 ops = torch.ops.torch_sparse_ops
 library = torch.library.Library("torch_sparse_ops", "IMPL")
 
 after_autograd = torch._C._after_autograd_keyset
-below_autograd = torch._C._AutoDispatchBelowAutograd
 after_in_place = torch._C._after_ADInplaceOrView_keyset
-any_requires_grad = torch._C._any_requires_grad
-grad_enabled = torch.is_grad_enabled
-
-
-class HiddenLevels:
-    """Whether compiled code may have entered a forward-mode level of its own.
-
-    `forward_ad` knows the levels that Python enters; a graph that was traced inside
-    one enters its level behind Python's back.
-    """
-
-    possible = False
-
-
-def has_tangent(*args: Any) -> bool:
-    for x in args:
-        if isinstance(x, Tensor):
-            if torch._VF._unpack_dual(x, level=0).tangent is not None:
-                return True
-        elif isinstance(x, (list, tuple)) and has_tangent(*x):
-            return True
-    return False
-
-
-def forward_mode(*args: Any) -> bool:
-    """Whether tangents may be among the arguments."""
-    if forward_ad._current_level >= 0:
-        if detect_fake_mode(args) is not None:
-            HiddenLevels.possible = True
-        return True
-    return HiddenLevels.possible and has_tangent(*args)
 
 
 def install(name: str, call: Callable[..., Any]) -> None:
@@ -64,12 +31,7 @@ def install(name: str, call: Callable[..., Any]) -> None:
     check = getattr(raw, name)
 
     def autograd(keyset: Any, *args: Any) -> Any:
-        # What a call without derivatives pays.
-        if grad_enabled() and any_requires_grad(*args):
-            return call(*args)
-        if (forward_ad._current_level >= 0 or HiddenLevels.possible) and forward_mode(
-            *args
-        ):
+        if is_differentiated(*args):
             return call(*args)
         return redispatch(keyset & after_autograd, *args)
 
@@ -84,10 +46,18 @@ def install(name: str, call: Callable[..., Any]) -> None:
 
 install("sparse_concat", _autograd.Concat.call)
 install("_sparse_concat_grad_values", _autograd.ConcatGradValues.call)
-install("sparse_reshape", _autograd.Reshape.apply)
 install("tensor_scatter_update", _autograd.Scatter.apply)
 install("_tensor_scatter_update_grad_tensor", _autograd.ScatterGradTensor.apply)
 install("_tensor_scatter_update_grad_updates", _autograd.ScatterGradUpdates.apply)
+
+
+def transform_reshape(*args: Any) -> Tensor:
+    raw.sparse_reshape(*args)
+    return _autograd.Reshape.apply(*args)
+
+
+# Indices have no derivative, but may come in batches.
+library.impl("sparse_reshape", transform_reshape, "FuncTorchDynamicLayerFrontMode")
 
 
 # ---------------------------------------------------- the older vmap's lists
@@ -135,25 +105,25 @@ def refuse(*_: Any) -> None:
     )
 
 
-def autograd_in_place(keyset: Any, *args: Any) -> None:
-    if grad_enabled() and any_requires_grad(*args):
-        refuse()
-    if forward_mode(*args) and has_tangent(*args):
-        refuse()
-    ops.tensor_scatter_update_.default.redispatch(keyset & after_autograd, *args)
+redispatch_in_place = ops.tensor_scatter_update_.default.redispatch
 
 
-def count_version(keyset: Any, tensor: Tensor, *args: Any) -> None:
-    ops.tensor_scatter_update_.default.redispatch(
-        keyset & after_in_place, tensor, *args
-    )
+def autograd_in_place(keyset: Any, tensor: Tensor, *args: Any) -> None:
+    if torch.is_grad_enabled() and torch._C._any_requires_grad(tensor, *args):
+        refuse()
+    if is_differentiated(tensor, *args) and has_tangent(tensor, *args):
+        refuse()
+    write(keyset, tensor, *args)
+
+
+def write(keyset: Any, tensor: Tensor, *args: Any) -> None:
+    """What is left to do in place, for autograd to know that something changed."""
+    redispatch_in_place(keyset & after_in_place, tensor, *args)
     torch.autograd.graph.increment_version(tensor)
 
 
-library.impl("tensor_scatter_update_", autograd_in_place, "Autograd", with_keyset=True)
-library.impl(
-    "tensor_scatter_update_", count_version, "ADInplaceOrView", with_keyset=True
-)
+for key, kernel in (("Autograd", autograd_in_place), ("ADInplaceOrView", write)):
+    library.impl("tensor_scatter_update_", kernel, key, with_keyset=True)
 library.impl("tensor_scatter_update_", refuse, "FuncTorchDynamicLayerFrontMode")
 
 

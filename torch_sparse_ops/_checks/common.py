@@ -151,6 +151,8 @@ def shape_sizes(op: str, name: str, shape: object) -> tuple[int, ...]:
             f"(got {got})"
         )
 
+    if isinstance(shape, (tuple, list)) and {*map(type, shape)} == {int}:
+        return tuple(shape)
     if isinstance(shape, Tensor):
         if shape.dim() != 1 or shape.dtype not in INDEX_DTYPES:
             raise wrong(f"a {shape.dim()}-D {show_dtype(shape.dtype)} Tensor")

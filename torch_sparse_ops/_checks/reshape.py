@@ -63,7 +63,7 @@ def check_sizes(op: str, shape: Sizes, target: Sizes) -> tuple[int, ...]:
     )
     inferred = target.count(-1)
     need(inferred < 2, "at most one target size may be -1")
-    product = math.prod(size for size in target if size != -1)
+    product = math.prod([size for size in target if size != -1])
     if not inferred:
         need(product == elements, "the target must have as many elements as the input")
         return tuple(target)
