@@ -118,6 +118,22 @@ def test_entries_of_one_coordinate_share_a_gradient(rows):
     assert values.grad.tolist() == [1] * len(rows)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
+def test_different_gradients_of_one_coordinate_raise(dtype):
+    indices = torch.tensor([[0, 1, 0], [1, 0, 1]])
+    values = torch.ones(3, 2, dtype=dtype)
+    for weights, agree in ((1, 2, 1), True), ((1, 2, 3), False), ((1, 2, 0), False):
+        x = torch.sparse_coo_tensor(indices, values, (2, 2, 2)).requires_grad_()
+        weight = torch.tensor(weights, dtype=dtype).unsqueeze(1)
+        loss = (tso.SparseTensor.from_torch(x).values * weight).sum().real
+        if agree:
+            (grad,) = torch.autograd.grad(loss, x)
+            assert same_bits(grad.to_dense()[0, 1], torch.ones(2, dtype=dtype))
+        else:
+            with pytest.raises(RuntimeError, match="were given different gradients"):
+                torch.autograd.grad(loss, x)
+
+
 def test_only_one_input_needs_a_gradient():
     values = torch.randn(3, requires_grad=True)
     fixed = torch.randn(3)

@@ -7,7 +7,6 @@ what it says of an entry is the sum over the entry's coordinate.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -18,7 +17,7 @@ from torch.autograd import Function
 from torch_sparse_ops._checks.common import show_kind
 from torch_sparse_ops._modes import is_plain
 
-Sizes = Sequence[int]
+Sizes = tuple[int, ...]
 
 
 def bounds_are_due(indices: Tensor) -> bool:
@@ -82,8 +81,10 @@ class Values(Function):
             return None
         (indices,) = ctx.saved_tensors
         if not ctx.is_coalesced:
+            first, leader = first_of_each(indices, ctx.shape)
+            check_agreement(grad, first, leader)
             # One entry says it all; the others of its coordinate would add to it.
-            grad = zero_unless(first_of_each(indices, ctx.shape), grad)
+            grad = zero_unless(first, grad)
         return Join.apply(grad, indices, ctx.shape, ctx.is_coalesced)
 
 
@@ -194,9 +195,30 @@ def keys(indices: Tensor, shape: Sizes) -> Tensor:
     return key
 
 
-def first_of_each(indices: Tensor, shape: Sizes) -> Tensor:
-    """Which entries are the first of their coordinate, in the order stored."""
+def first_of_each(indices: Tensor, shape: Sizes) -> tuple[Tensor, Tensor]:
+    """Which entries are the first of their coordinate, in the order stored, and for
+    every entry the number of that one."""
     ordered, order = keys(indices, shape).sort(stable=True)
-    first = torch.ones_like(ordered, dtype=torch.bool)
-    first[1:] = ordered[1:] != ordered[:-1]
-    return torch.empty_like(first).scatter_(0, order, first)
+    starts = torch.ones_like(ordered, dtype=torch.bool)
+    starts[1:] = ordered[1:] != ordered[:-1]
+    places = torch.arange(len(order), device=order.device)
+    latest = torch.where(starts, places, 0).cummax(0).values
+    return (
+        torch.empty_like(starts).scatter_(0, order, starts),
+        torch.empty_like(order).scatter_(0, order, order[latest]),
+    )
+
+
+def check_agreement(grad: Tensor, first: Tensor, leader: Tensor) -> None:
+    """Entries that share a coordinate have one gradient between them, which a loss that
+    reads them one by one does not. Rounding is no difference."""
+    if bool(first.all()):
+        return
+    wide = grad.to(torch.complex128 if grad.is_complex() else torch.float64)
+    shared = wide[leader]
+    if bool(((wide - shared).abs() > 1e-2 * (wide.abs() + shared.abs())).any()):
+        raise RuntimeError(
+            "torch_sparse_ops: entries of an uncoalesced sparse COO tensor that share "
+            "a coordinate were given different gradients, which no gradient of that "
+            "tensor can hold; coalesce it, or build the loss on a SparseTensor"
+        )

@@ -27,13 +27,19 @@ class HiddenLevels:
 
 
 def has_tangent(*args: Any) -> bool:
-    for x in args:
-        if isinstance(x, Tensor):
-            if torch._VF._unpack_dual(x, level=0).tangent is not None:
-                return True
-        elif isinstance(x, (list, tuple)) and has_tangent(*x):
-            return True
-    return False
+    return any(
+        has_tangent(*x) if isinstance(x, (list, tuple)) else _has_tangent(x)
+        for x in args
+    )
+
+
+def _has_tangent(x: Any) -> bool:
+    # torch has no tangents of sparse tensors, nor can they be asked for one.
+    return (
+        isinstance(x, Tensor)
+        and x.layout == torch.strided
+        and torch._VF._unpack_dual(x, level=0).tangent is not None
+    )
 
 
 def _tangents_are_possible(*args: Any) -> bool:

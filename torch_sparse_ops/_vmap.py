@@ -126,7 +126,8 @@ def concat(
             ops.sparse_concat([x[b] for x in indices], [v[b] for v in values], *args)
             for b in range(batch)
         ]
-        return tuple(map(torch.stack, zip(*results, strict=True))), (0, 0)
+        out_values, out_indices = map(torch.stack, zip(*results, strict=True))
+        return (out_values, out_indices), (0, 0)
     out_values, out_indices = ops.sparse_concat(
         _folded_rows(indices), [v.flatten(0, 1) for v in values], *folded
     )

@@ -103,8 +103,8 @@ def sparse_concat(
         axis = integer(op, "axis", axis)
     args = op, sp_inputs, axis, bool(expand_nonconcat_dims), bool(inputs_sorted)
     if isinstance(sp_inputs[0], SparseTensor):
-        return _calls.concat_triples(*args)
-    return _calls.concat_coo(*args)
+        return _calls.concat_triples(*args)  # type: ignore[return-value]
+    return _calls.concat_coo(*args)  # type: ignore[return-value]
 
 
 def sparse_reshape(sp_input: Sparse, shape: Sequence[int] | Tensor) -> Sparse:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -103,8 +103,9 @@ class SparseTensor:
         ``values`` are its values. The tensor need not be coalesced.
 
         Differentiable. The gradient of ``coo`` is a COO tensor of its sparsity. Where
-        entries of an uncoalesced tensor share a coordinate, they get one gradient, as
-        everywhere in torch: that of the first of them.
+        entries of an uncoalesced tensor share a coordinate, they have one gradient
+        between them, as everywhere in torch; a loss that gives them different ones
+        raises RuntimeError in its backward.
 
         Raises:
             TypeError: ``coo`` is not a COO tensor.
@@ -219,8 +220,9 @@ def _flatten_with_keys(x: SparseTensor) -> tuple[list[Any], tuple[int, ...]]:
     return list(zip(keys, (x.indices, x.values), strict=True)), x.dense_shape
 
 
-def _unflatten(leaves: Sequence[Any], dense_shape: tuple[int, ...]) -> SparseTensor:
-    return of_parts(*leaves, dense_shape)
+def _unflatten(leaves: Iterable[Any], dense_shape: tuple[int, ...]) -> SparseTensor:
+    indices, values = leaves
+    return of_parts(indices, values, dense_shape)
 
 
 pytree.register_pytree_node(

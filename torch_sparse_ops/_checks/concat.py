@@ -178,6 +178,18 @@ def _check_tensors(
     return rank
 
 
+def _check_dense(op: str, first: Tensor, values: Tensor, i: int) -> None:
+    require(
+        same_sizes(values.shape[1:], first.shape[1:]),
+        ValueError,
+        lambda: (
+            f"{op}: inputs must agree in their dense dimensions (got "
+            f"{show(first.shape[1:])} for input 0, {show(values.shape[1:])} for "
+            f"input {i})"
+        ),
+    )
+
+
 def _check_rest(
     op: str,
     indices: Sequence[Tensor],
@@ -202,15 +214,7 @@ def _check_rest(
                 f"{show_dtype(first.dtype)} for input 0, {show_dtype(v.dtype)} for "
                 f"input {i})"
             )
-        require(
-            same_sizes(v.shape[1:], first.shape[1:]),
-            ValueError,
-            lambda i=i, v=v, first=first: (
-                f"{op}: inputs must agree in their dense dimensions (got "
-                f"{show(first.shape[1:])} for input 0, {show(v.shape[1:])} for "
-                f"input {i})"
-            ),
-        )
+        _check_dense(op, first, v, i)
     axis = check_axis(op, axis, len(shapes[0]), dense_dim)
     if not all(map(known, shapes)):
         return

@@ -60,8 +60,8 @@ def sparse_concat(
     )
     return _sparse_concat(
         sp_inputs,
-        axis,
-        expand_nonconcat_dims=bool(expand),  # type: ignore[arg-type]
+        axis,  # type: ignore[arg-type] # None is refused there
+        expand_nonconcat_dims=bool(expand),
     )
 
 
