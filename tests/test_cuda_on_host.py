@@ -1,7 +1,6 @@
 """The CUDA kernels, run on the CPU, equal the CPU kernels bit for bit in every order
 of threads. cuda_on_host/README.md says how that works and what it cannot show."""
 
-import ctypes
 import os
 
 import golden
@@ -9,7 +8,14 @@ import pytest
 import torch
 from bits import as_bytes, duplicate, same_bits
 from cuda_on_host import build
-from samples import concat_samples, make_concat, reshape_samples, scatter_samples
+from cuda_on_host.operators import ORDERS, Host
+from samples import (
+    concat_samples,
+    make_concat,
+    make_scatter,
+    reshape_samples,
+    scatter_samples,
+)
 from told import told
 
 import torch_sparse_ops  # noqa: F401  (loads the CPU kernels)
@@ -18,47 +24,19 @@ cpu = torch.ops.torch_sparse_ops
 
 pytestmark = pytest.mark.skipif(bool(build.LACKS), reason=build.LACKS)
 
-# Arguments of cuda_on_host_set_order: the kind of order, a seed, the most blocks of a
-# grid (0: as many as asked for).
-ORDERS = {
-    "forward": (0, 0, 0),
-    "reverse": (1, 0, 2),
-    "shuffle 1": (2, 1, 0),
-    "shuffle 2": (2, 2, 1),
-    "shuffle 3": (2, 3, 3),
-    "shuffle 4": (2, 4, 0),
-}
-COUNTS = ("launches", "device_wide", "transfers", "host_reads", "allocations")
-
-
-class Host:
-    """The operators for CPU tensors that run the CUDA kernels."""
-
-    def __init__(self, path):
-        torch.ops.load_library(path)
-        self.ops = torch.ops.torch_sparse_ops_host
-        self.library = ctypes.CDLL(str(path))
-        self.library.cuda_on_host_set_order.argtypes = [
-            ctypes.c_int,
-            ctypes.c_uint64,
-            ctypes.c_uint,
-        ]
-
-    def set_order(self, name):
-        self.library.cuda_on_host_set_order(*ORDERS[name])
-
-    def counts(self):
-        """What was asked of the device since the last call."""
-        result = (ctypes.c_int64 * len(COUNTS))()
-        self.library.cuda_on_host_take_counts(result)
-        return dict(zip(COUNTS, result, strict=True))
-
 
 @pytest.fixture(scope="session")
-def host():
+def library():
     # Set by sanitize.py, which also loads the sanitizer before Python.
     asan = os.environ.get("CUDA_ON_HOST_SANITIZER") == "address"
     return Host(build.build_library(build.ASAN if asan else build.PLAIN))
+
+
+@pytest.fixture
+def host(library):
+    library.set_order("forward")
+    library.counts()
+    return library
 
 
 def cases(items):
@@ -184,10 +162,20 @@ MERGED = [
 ]
 
 
-@cases(concat_samples() + MERGED)
+# The descriptions of so many inputs travel in several launches.
+MANY = [
+    make_concat(f"many-{layout}", [(9, 9)] * 700, 1, nnz=[3, 0, 5, 1] * 175, **layouts)
+    for layout, layouts in {
+        "rows": {},
+        "columns": {"index_layout": "column_major"},
+        "gaps": {"index_layout": "spaced"},
+    }.items()
+]
+
+
+@cases(concat_samples() + MERGED + MANY)
 def test_concat(host, case):
     indices, values, *rest = case.args()
-    host.counts()
     assert_same_call(host, "sparse_concat", indices, values, *rest)
     want = cpu.sparse_concat(indices, values, *rest)
     grad = want[0]
@@ -200,7 +188,6 @@ def test_concat(host, case):
 
 @cases(reshape_samples())
 def test_reshape(host, case):
-    host.counts()
     assert_same_call(host, "sparse_reshape", *case.args())
     assert host.counts()["host_reads"] == 0
 
@@ -208,7 +195,6 @@ def test_reshape(host, case):
 @cases(scatter_samples())
 def test_scatter(host, case):
     tensor, indices, _, policy = case.args()
-    host.counts()
     assert_same_call(host, "tensor_scatter_update", *case.args())
     assert_same_call(host, "_tensor_scatter_update_grad_tensor", tensor, indices)
     assert_same_call(host, "_tensor_scatter_update_grad_updates", tensor, indices)
@@ -229,6 +215,56 @@ def test_scatter_in_place(host, case):
         out = duplicate(case.tensor)
         host.ops.tensor_scatter_update_(out, *rest)
         assert_same(out, want, order)
+
+
+MISALIGNED = [torch.uint8, torch.int16, torch.float32, torch.complex128]
+
+
+def shifted(t):
+    """The same tensor, contiguous, one element further on in memory."""
+    room = torch.empty(t.numel() + 1, dtype=t.dtype)
+    return room[1:].view(t.shape).copy_(t)
+
+
+@pytest.mark.parametrize("dtype", MISALIGNED)
+@pytest.mark.parametrize("dense", [(), (16,)])
+@pytest.mark.parametrize("promise", [False, True])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_concat_misaligned(host, axis, promise, dense, dtype):
+    options = {"nnz": 70, "dtype": dtype, "dense": dense, "order": "sorted"}
+    case = make_concat("", [(9, 9)] * 3, axis, **options)
+    indices = [shifted(t) for t in case.indices]
+    rest = (*case.args()[2:-1], promise)
+    values = [shifted(case.values[0]), *case.values[1:]]
+    assert_same_call(host, "sparse_concat", indices, values, *rest)
+    grad = shifted(cpu.sparse_concat(indices, values, *rest)[0])
+    assert_same_call(host, "_sparse_concat_grad_values", grad, indices, *rest)
+
+
+@pytest.mark.parametrize("nnz", [64, 65])
+def test_reshape_misaligned(host, nnz):
+    (case,) = (s for s in reshape_samples() if s.id == "transposed-sizes")
+    rows = case.indices.repeat(nnz, 1)[:nnz]
+    for indices in (shifted(rows), shifted(rows.t()).t()):
+        assert_same_call(host, "sparse_reshape", indices, case.shape, case.new_shape)
+
+
+@pytest.mark.parametrize("dtype", MISALIGNED)
+@pytest.mark.parametrize("width", [(), (16,)])
+def test_scatter_misaligned(host, width, dtype):
+    case = make_scatter("", (40, *width), 1, (30,), dtype=dtype)
+    tensor, indices, updates, _ = case.args()
+    for at in range(3):
+        args = [tensor, indices, updates]
+        args[at] = shifted(args[at])
+        assert_same_call(host, "tensor_scatter_update", *args)
+        transpose = (args[0], args[1])
+        assert_same_call(host, "_tensor_scatter_update_grad_tensor", *transpose)
+        assert_same_call(host, "_tensor_scatter_update_grad_updates", *transpose)
+        want, got = shifted(tensor), shifted(tensor)
+        cpu.tensor_scatter_update_(want, *args[1:])
+        host.ops.tensor_scatter_update_(got, *args[1:])
+        assert_same(got, want)
 
 
 def test_updates_and_indices_that_are_the_tensor(host):

@@ -138,9 +138,6 @@ inline Tensor allocate(
     (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
   }
 #endif
-#if defined(TSO_ON_ALLOCATE)
-  TSO_ON_ALLOCATE(mutable_data(result), bytes);
-#endif
   return result;
 }
 

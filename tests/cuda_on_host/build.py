@@ -46,6 +46,7 @@ FLAGS = [
     "-Wall",
     "-Wextra",
     "-Wno-unknown-pragmas",
+    "-D_GLIBCXX_ASSERTIONS",
     # Messages name csrc/..., not a folder of the build machine.
     f"-ffile-prefix-map={ROOT}/=",
 ]
@@ -87,6 +88,7 @@ def run(command: Sequence[str]) -> None:
     )
     if result.returncode != 0:
         raise RuntimeError(f"{shlex.join(command)}\n{result.stdout}")
+    print(result.stdout, end="")  # warnings
 
 
 def made_before(stamp: Path, command: Sequence[str]) -> bool:

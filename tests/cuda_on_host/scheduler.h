@@ -35,7 +35,8 @@ void launch(
 
 // ---- What a running CUDA thread may call ----
 
-// A point where another thread of the block may take over: before an atomic.
+// A point where another thread of the block may take over: before and after an
+// atomic.
 void maybe_yield();
 
 enum class Scope { kBlock, kWarp };

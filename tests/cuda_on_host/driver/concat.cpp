@@ -26,6 +26,8 @@ struct Input {
   std::vector<Coordinates> entries;
 };
 
+constexpr int64_t kLayouts = 3;
+
 // An entry of the result: its coordinates, and its row of values.
 using Entry = std::pair<Coordinates, std::string>;
 
@@ -35,6 +37,7 @@ struct Case {
   int64_t row_bytes;
   bool sorted;  // what the kernels are told of the inputs
   bool truly_sorted;
+  int64_t layout;  // of the indices; kLayouts: any, for each input
   std::vector<Input> inputs;
   std::vector<tso::ConcatSource> sources;
   int64_t total = 0;
@@ -56,7 +59,8 @@ void add_input(Random& random, Case& c, int64_t most, int64_t shift) {
   if (c.truly_sorted) {
     std::sort(entries.begin(), entries.end());
   }
-  const int64_t layout = random.between(0, 3);
+  const int64_t layout =
+      c.layout == kLayouts ? random.between(0, kLayouts) : c.layout;
   const int64_t row_stride = layout == 0 ? 1 : layout == 1 ? c.rank : 2;
   const int64_t dim_stride = layout == 0 ? nnz : layout == 1 ? 1 : 2 * nnz + 3;
   const int64_t last =
@@ -112,11 +116,12 @@ Case make_case(Random& random, Size size, int64_t shift) {
   c.sorted = random.one_in(2);
   // A promise may be false.
   c.truly_sorted = c.sorted && !random.one_in(4);
+  c.layout = random.between(0, kLayouts + 1);
   for (int64_t d = 0; d < c.rank; ++d) {
     c.shape.push_back(random.between(1, 30));
   }
   const bool many = random.one_in(4);
-  const int64_t inputs = many               ? random.between(65, 200)
+  const int64_t inputs = many               ? random.between(65, 400)
                          : random.one_in(2) ? 2
                                             : random.between(1, 6);
   const int64_t most = many ? 5 : some_count(random, size);

@@ -204,6 +204,7 @@ T update(T* address, F&& f) {
   T old = reference.load(std::memory_order_relaxed);
   while (!reference.compare_exchange_weak(
       old, f(old), std::memory_order_relaxed)) {}
+  maybe_yield();
   return old;
 }
 
@@ -261,8 +262,10 @@ template <typename T>
 T __ldcg(const T* address) {
   if constexpr (cuda_on_host::WordOrLongLong<T>) {
     cuda_on_host::maybe_yield();
-    return std::atomic_ref<T>(*const_cast<T*>(address))
-        .load(std::memory_order_relaxed);
+    const T value = std::atomic_ref<T>(*const_cast<T*>(address))
+                        .load(std::memory_order_relaxed);
+    cuda_on_host::maybe_yield();
+    return value;
   } else {
     return *address;
   }
