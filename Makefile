@@ -31,7 +31,7 @@ SWITCHES := USE_CUDA FORCE_CUDA CUDA_HOME CUDA_PATH TORCH_CUDA_ARCH_LIST NVCC_FL
 export $(SWITCHES)
 
 .PHONY: help demo test test-extended lint format wheel sdist bench bench-full sanitize \
-    cuda-build clean distclean FORCE
+    instruction-counts cuda-build clean distclean FORCE
 .DEFAULT_GOAL := help
 
 help:
@@ -41,6 +41,7 @@ help:
 	@echo 'make lint           check formatting and lint; make format: repair them'
 	@echo 'make bench          benchmark quickly; make bench-full: everything'
 	@echo 'make sanitize       run the CUDA kernels on the CPU under ASan, UBSan, TSan'
+	@echo 'make instruction-counts   count what the CPU kernels execute, under valgrind'
 	@echo 'make cuda-build     compile the CUDA kernels with nvcc; test beside a CUDA torch'
 	@echo 'make wheel          build a wheel into dist/; make sdist: the source archive'
 	@echo 'make clean          remove what was built; make distclean: environments too'
@@ -124,6 +125,9 @@ bench-full: $(VENV)/.extra-bench
 
 sanitize: $(VENV)/.extra-test
 	$(PY) tests/cuda_on_host/sanitize.py
+
+instruction-counts: $(VENV)/.built
+	$(PY) tests/instruction_counts/count.py
 
 # ---- packages ------------------------------------------------------------------------
 

@@ -176,8 +176,7 @@ void scatter_inplace_fallback(
       {{tensor, "tensor"}, {indices, "indices"}, {updates, "updates"}});
 }
 
-Tensor scatter_grad_tensor_fallback(
-    const Tensor& grad, const Tensor& indices) {
+Tensor scatter_grad_tensor_fallback(const Tensor& grad, const Tensor& indices) {
   fail_unsupported(
       "_tensor_scatter_update_grad_tensor",
       {{grad, "grad"}, {indices, "indices"}});

@@ -87,10 +87,11 @@ inline const char* dtype_name(int32_t dtype) {
 }
 
 inline std::string device_name(const Meta& meta) {
-  std::string name = meta.device_type == aoti_torch_device_type_cpu() ? "cpu"
-      : meta.device_type == aoti_torch_device_type_cuda()             ? "cuda"
-      : meta.device_type == aoti_torch_device_type_meta()             ? "meta"
-                                                           : "another device";
+  std::string name =
+      meta.device_type == aoti_torch_device_type_cpu()    ? "cpu"
+      : meta.device_type == aoti_torch_device_type_cuda() ? "cuda"
+      : meta.device_type == aoti_torch_device_type_meta() ? "meta"
+                                                          : "another device";
   if (meta.device_type == aoti_torch_device_type_cuda()) {
     name.append(":").append(std::to_string(meta.device_index));
   }

@@ -57,7 +57,7 @@ struct Meta {
 
   bool same_device(const Meta& other) const {
     return device_type == other.device_type &&
-        device_index == other.device_index;
+           device_index == other.device_index;
   }
 
   int64_t element_size() const {
@@ -112,13 +112,8 @@ inline Tensor allocate(
     const std::vector<int64_t>& strides) {
   AtenTensorHandle handle = nullptr;
   TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(
-      static_cast<int64_t>(sizes.size()),
-      sizes.data(),
-      strides.data(),
-      dtype,
-      like.device_type,
-      like.device_index,
-      &handle));
+      static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(), dtype,
+      like.device_type, like.device_index, &handle));
   Tensor result(handle);
   int64_t bytes = static_cast<int64_t>(aoti_torch_dtype_element_size(dtype));
   for (int64_t size : sizes) {
@@ -129,11 +124,10 @@ inline Tensor allocate(
   if (bytes >= kHugePageBytes &&
       like.device_type == aoti_torch_device_type_cpu()) {
     constexpr uintptr_t kPage = 4096;
-    const uintptr_t address =
-        reinterpret_cast<uintptr_t>(mutable_data(result));
+    const uintptr_t address = reinterpret_cast<uintptr_t>(mutable_data(result));
     const uintptr_t begin = (address + kPage - 1) / kPage * kPage;
-    const uintptr_t end = (address + static_cast<uintptr_t>(bytes)) / kPage *
-        kPage;
+    const uintptr_t end =
+        (address + static_cast<uintptr_t>(bytes)) / kPage * kPage;
     // Advice only: a kernel without huge pages refuses, and nothing is lost.
     (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
   }
@@ -157,9 +151,7 @@ inline Tensor allocate(
 inline Tensor allocate_indices(
     const Meta& like, int64_t entries, int64_t rank) {
   return allocate(
-      like,
-      aoti_torch_dtype_int64(),
-      {entries, rank},
+      like, aoti_torch_dtype_int64(), {entries, rank},
       {1, entries > 0 ? entries : 1});
 }
 

@@ -37,9 +37,9 @@ TSO_HOST_DEVICE bool out_of_range(int64_t coordinate, int64_t size) {
 // The sign bit is set exactly where out_of_range is true. Or-ing these over a
 // block checks it with additions alone, which the compiler vectorises.
 TSO_HOST_DEVICE int64_t range_sign(int64_t coordinate, int64_t size) {
-  return coordinate |
-      static_cast<int64_t>(static_cast<uint64_t>(size) - 1 -
-                           static_cast<uint64_t>(coordinate));
+  return coordinate | static_cast<int64_t>(
+                          static_cast<uint64_t>(size) - 1 -
+                          static_cast<uint64_t>(coordinate));
 }
 
 // a * b + c, wrapping.
@@ -68,8 +68,7 @@ struct Divider {
 
   TSO_HOST_DEVICE int64_t quotient(int64_t n) const {
     const uint64_t u = static_cast<uint64_t>(n);
-    return static_cast<int64_t>(
-        (magic ? multiply_high(u, magic) : u) >> shift);
+    return static_cast<int64_t>((magic ? multiply_high(u, magic) : u) >> shift);
   }
 };
 
@@ -82,7 +81,7 @@ inline Divider make_divider(int64_t divisor) {
     return {divisor, 0, log};
   }
   const unsigned __int128 power = static_cast<unsigned __int128>(1)
-      << (63 + log);
+                                  << (63 + log);
   const uint64_t d = static_cast<uint64_t>(divisor);
   return {divisor, static_cast<uint64_t>((power + d - 1) / d), log - 1};
 }

@@ -44,9 +44,9 @@ inline void resolve_target(
     fail_value(
         op, ": a shape must have fewer than 2**63 elements (got ", shape, ")");
   }
-  const std::string got =
-      text(" (got ", elements, " elements in ", shape, ", target ",
-           Ints{target.data(), static_cast<int64_t>(target.size())}, ")");
+  const std::string got = text(
+      " (got ", elements, " elements in ", shape, ", target ",
+      Ints{target.data(), static_cast<int64_t>(target.size())}, ")");
   std::vector<int64_t> known;
   int64_t inferred = -1;
   for (int64_t size : target) {

@@ -51,9 +51,8 @@ inline ScatterPlan plan_scatter(
   const auto same_device = [&](const Meta& other, const char* name) {
     if (!other.same_device(tensor)) {
       fail_value(
-          op, ": all tensors must be on one device (got ",
-          device_name(tensor), " for tensor, ", device_name(other), " for ",
-          name, ")");
+          op, ": all tensors must be on one device (got ", device_name(tensor),
+          " for tensor, ", device_name(other), " for ", name, ")");
     }
   };
   same_device(indices, "indices");
@@ -63,8 +62,8 @@ inline ScatterPlan plan_scatter(
   if (indices.dtype != aoti_torch_dtype_int64() &&
       indices.dtype != aoti_torch_dtype_int32()) {
     fail_value(
-        op, ": indices must be int32 or int64 (got ",
-        dtype_name(indices.dtype), ")");
+        op, ": indices must be int32 or int64 (got ", dtype_name(indices.dtype),
+        ")");
   }
   if (updates != nullptr && updates->dtype != tensor.dtype) {
     fail_value(
@@ -95,9 +94,9 @@ inline ScatterPlan plan_scatter(
     if (given != wanted) {
       fail_value(
           op, ": updates.shape must be indices.shape[:-1] + tensor.shape[",
-          plan.depth, ":] = ",
-          Ints{wanted.data(), static_cast<int64_t>(wanted.size())}, " (got ",
-          shape_of(*updates), ")");
+          plan.depth,
+          ":] = ", Ints{wanted.data(), static_cast<int64_t>(wanted.size())},
+          " (got ", shape_of(*updates), ")");
     }
   }
   plan.policy = parse_policy(op, policy);

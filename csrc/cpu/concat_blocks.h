@@ -19,9 +19,9 @@ struct ConcatSource {
   IndexView indices;
   const int64_t* order;  // which entry stands at each place; null: as stored
   int64_t nnz;
-  int64_t offset;        // added to the coordinate on the axis
+  int64_t offset;  // added to the coordinate on the axis
   const int64_t* shape;
-  char* values;          // read by the forward, written by the transpose
+  char* values;  // read by the forward, written by the transpose
 
   int64_t entry(int64_t place) const {
     return order != nullptr ? order[place] : place;
@@ -48,15 +48,20 @@ struct ConcatJob {
     return static_cast<int64_t>(sources.size());
   }
 
-  // The linear number of the coordinates before the axis. Wraps for
-  // coordinates out of bounds, which are found while merging.
-  uint64_t prefix(const ConcatSource& source, int64_t place) const {
-    const int64_t entry = source.entry(place);
-    int64_t key = source.indices.at(entry, 0);
-    for (int64_t d = 1; d < axis; ++d) {
-      key = multiply_add(key, out_shape[d], source.indices.at(entry, d));
+  // The linear number of an entry's first `dims` coordinates, at least one.
+  // Wraps for coordinates out of bounds.
+  int64_t number(const IndexView& indices, int64_t entry, int64_t dims) const {
+    int64_t number = indices.at(entry, 0);
+    for (int64_t d = 1; d < dims; ++d) {
+      number = multiply_add(number, out_shape[d], indices.at(entry, d));
     }
-    return static_cast<uint64_t>(key);
+    return number;
+  }
+
+  // The number of the coordinates before the axis.
+  uint64_t prefix(const ConcatSource& source, int64_t place) const {
+    return static_cast<uint64_t>(
+        number(source.indices, source.entry(place), axis));
   }
 };
 

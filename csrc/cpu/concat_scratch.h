@@ -9,28 +9,38 @@
 #include "columns.h"
 #include "concat_blocks.h"
 #include "inspect.h"
+#include "simd.h"
 
 namespace tso {
 
-// Entries of one input, next to each other, with one prefix.
-struct ConcatRun {
-  uint32_t at;      // of its first entry among the block's, input by input
-  uint32_t length;
-  uint32_t input;
-  uint32_t number;  // among the runs as stored
+// How far the runs of one input have been moved.
+struct ConcatCursor {
+  const uint32_t* ends;  // by prefix, of the input's entries in the block
+  uint32_t at;           // the next entry, counted from the block's first
+  uint32_t burst_end;    // before it, a burst stays within what may be touched
+  // Of the block's first entry.
+  int64_t place;
+  const int64_t* coordinates;
+  char* values;
+
+  int64_t dim_stride;
+  int64_t offset;
 };
 
 // Grows only, so that it is filled once and not at every block.
 struct ConcatScratch {
-  std::vector<int64_t> columns;   // copies of coordinates not stored in columns
-  std::vector<int64_t> prefixes;  // of a few entries
+  std::vector<int64_t> columns;  // copies of coordinates not stored in columns
+  std::vector<int64_t> numbers;  // of a few entries: see inspect_entries
   std::vector<uint32_t> counts;
-  std::vector<uint32_t> bins;     // by entry or run
-  std::vector<uint64_t> keys;     // by entry or run: prefix, less the block's
-  std::vector<uint32_t> order;
-  std::vector<uint32_t> starts;   // of the runs as stored, and where they end
-  std::vector<uint32_t> bounds;   // of each input's runs among them
-  std::vector<ConcatRun> runs;    // in the order of the result
+  std::vector<uint32_t> bins;  // by entry
+  std::vector<uint64_t> keys;  // by entry: prefix, less the block's
+  std::vector<uint32_t> ends;  // by input and prefix
+  // References to entries in the order of the result, prefixes above them
+  // where these are sparse.
+  std::vector<uint32_t> narrow_slots;
+  std::vector<uint64_t> slots;
+  std::vector<unsigned __int128> wide_slots;
+  std::vector<ConcatCursor> cursors;
   Findings findings;
 };
 
@@ -42,36 +52,58 @@ void grow(std::vector<T>& vector, int64_t size) {
 }
 
 // Checks entries [place, place + count) of a source, count <= kColumnBlock,
-// and returns their prefixes; meaningless if the axis is 0.
+// and returns their prefixes, meaningless if the axis is 0; null if the entries
+// are not all in bounds and in order. The prefixes returned never decrease.
 inline const int64_t* inspect_entries(
     const ConcatJob& job,
     const ConcatSource& source,
     int64_t place,
     int64_t count,
     ConcatScratch& scratch) {
+  const int64_t rank = job.rank;
   const int64_t* columns[kMaxRank];
-  int64_t before[kMaxRank];
-  grow(scratch.columns, source.direct() ? 0 : job.rank * kColumnBlock);
-  for (int64_t d = 0; d < job.rank; ++d) {
+  grow(scratch.columns, source.direct() ? 0 : rank * kColumnBlock);
+  for (int64_t d = 0; d < rank; ++d) {
     columns[d] = column(
         source.indices, source.order, d, place, count,
         scratch.columns.data() + d * kColumnBlock);
-    if (place > 0) {
-      before[d] = source.indices.at(source.entry(place - 1), d);
-    }
   }
-  inspect(
-      columns, place > 0 ? before : nullptr, source.shape, job.rank, count,
-      scratch.findings);
-  const int64_t* prefixes = columns[0];
-  grow(scratch.prefixes, kColumnBlock);
-  int64_t* out = scratch.prefixes.data();
-  for (int64_t d = 1; d < job.axis; ++d) {
-    const int64_t multiplier = job.out_shape[d];
-    for (int64_t i = 0; i < count; ++i) {
-      out[i] = multiply_add(prefixes[i], multiplier, columns[d][i]);
-    }
-    prefixes = out;
+  int64_t before[2];
+  if (place > 0) {
+    const int64_t entry = source.entry(place - 1);
+    before[0] =
+        job.number(source.indices, entry, std::max<int64_t>(rank - 1, 1));
+    before[1] = source.indices.at(entry, rank - 1);
+  }
+  grow(scratch.numbers, rank > 2 ? 2 * kColumnBlock : 0);
+  const InspectedEntries entries{columns,      place > 0 ? before : nullptr,
+                                 source.shape, job.out_shape,
+                                 rank,         job.axis,
+                                 count,        scratch.numbers.data()};
+  const int64_t* prefixes = nullptr;
+  call_simd([&] { prefixes = inspect(entries, scratch.findings); });
+  return scratch.findings.bad >= 0 ? prefixes : nullptr;
+}
+
+// The same for entries of block b, null also if a prefix is not the block's.
+inline const int64_t* inspect_block(
+    const ConcatJob& job,
+    const ConcatBlocks& blocks,
+    int64_t b,
+    const ConcatSource& source,
+    int64_t place,
+    int64_t count,
+    ConcatScratch& scratch) {
+  const int64_t* prefixes = inspect_entries(job, source, place, count, scratch);
+  if (prefixes == nullptr) {
+    return nullptr;
+  }
+  const uint64_t low = blocks.first_prefix[b];
+  const uint64_t high = blocks.first_prefix[b + 1];
+  if (static_cast<uint64_t>(prefixes[0]) < low ||
+      static_cast<uint64_t>(prefixes[count - 1]) >= high) {
+    scratch.findings.bad = -1;
+    return nullptr;
   }
   return prefixes;
 }
@@ -84,40 +116,6 @@ inline int bin_shift(uint64_t prefixes, int64_t things) {
     ++shift;
   }
   return shift;
-}
-
-// Turns counts of bins into where they begin.
-inline void begin_bins(std::vector<uint32_t>& counts) {
-  uint32_t begin = 0;
-  for (uint32_t& count : counts) {
-    const uint32_t size = count;
-    count = begin;
-    begin += size;
-  }
-}
-
-// Sorts [begin, end) of each bin by `before`, stably; `ends` says where the
-// bins end. A bin holds about one thing unless the prefixes crowd.
-template <typename T, typename Before>
-void sort_bins(
-    const std::vector<uint32_t>& ends, T* things, const Before& before) {
-  constexpr uint32_t kFew = 16;
-  uint32_t begin = 0;
-  for (const uint32_t end : ends) {
-    if (end - begin > kFew) {
-      std::stable_sort(things + begin, things + end, before);
-    } else {
-      for (uint32_t slot = begin + 1; slot < end; ++slot) {
-        const T thing = things[slot];
-        uint32_t to = slot;
-        for (; to > begin && before(thing, things[to - 1]); --to) {
-          things[to] = things[to - 1];
-        }
-        things[to] = thing;
-      }
-    }
-    begin = end;
-  }
 }
 
 }  // namespace tso

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "../common/index_math.h"
 #include "columns.h"
@@ -11,7 +12,7 @@ namespace tso {
 // Sign bits, gathered from all entries.
 struct Findings {
   int64_t bad = 0;      // out of bounds, or out of row-major order
-  int64_t repeats = 0;  // an entry equal to the one before it, or bad
+  int64_t repeats = 0;  // an entry equal to the one before it
 
   void add(const Findings& other) {
     bad |= other.bad;
@@ -19,86 +20,127 @@ struct Findings {
   }
 };
 
-namespace inspect_detail {
-
-// The sign of the row-major comparison of two entries, one dimension at a time
-// from the last: what this dimension says unless it says nothing.
-TSO_HOST_DEVICE int64_t compare(int64_t difference, int64_t later_dims) {
-  const int64_t differs =
-      (difference | multiply_add(difference, -1, 0)) >> 63;
-  return difference | (~differs & later_dims);
-}
-
-TSO_HOST_DEVICE int64_t minus(int64_t a, int64_t b) {
+inline int64_t wrapping_minus(int64_t a, int64_t b) {
   return static_cast<int64_t>(
       static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
 }
 
-}  // namespace inspect_detail
+// The loops below only add, subtract and combine bits, of which the sign alone
+// matters, so that they vectorise on every processor.
 
-// Looks at `count` <= kColumnBlock entries, given as columns, one per
-// dimension, and at the entry before them, if there is one. Comparing needs no
-// multiplications, so that the loops vectorise on every processor.
-inline void inspect(
-    const int64_t* const* columns,
+// Compares each entry with the one before it, the first with `before` if given.
+inline void inspect_order(
+    const int64_t* keys,
     const int64_t* before,
-    const int64_t* sizes,
-    int64_t rank,
     int64_t count,
     Findings& findings) {
-  using inspect_detail::compare;
-  using inspect_detail::minus;
   int64_t bad = 0;
   int64_t repeats = 0;
+  const auto compare = [&](int64_t key, int64_t previous) {
+    const int64_t step = wrapping_minus(key, previous);
+    bad |= step;
+    repeats |= wrapping_minus(step, 1);
+  };
   if (before != nullptr) {
-    int64_t order = 0;
-    for (int64_t d = rank; d-- > 0;) {
-      order = compare(minus(columns[d][0], before[d]), order);
-    }
-    bad |= order;
-    repeats |= minus(order, 1);
+    compare(keys[0], *before);
   }
-  for (int64_t d = 0; d < rank; ++d) {
-    bad |= range_sign(columns[d][0], sizes[d]);
-  }
-  if (rank == 1) {
-    const int64_t* last = columns[0];
-    for (int64_t i = 1; i < count; ++i) {
-      const int64_t order = minus(last[i], last[i - 1]);
-      bad |= order | range_sign(last[i], sizes[0]);
-      repeats |= minus(order, 1);
-    }
-  } else if (rank == 2) {
-    const int64_t* first = columns[0];
-    const int64_t* last = columns[1];
-    for (int64_t i = 1; i < count; ++i) {
-      const int64_t order = compare(
-          minus(first[i], first[i - 1]), minus(last[i], last[i - 1]));
-      bad |= order | range_sign(first[i], sizes[0]) |
-          range_sign(last[i], sizes[1]);
-      repeats |= minus(order, 1);
-    }
-  } else {
-    int64_t orders[kColumnBlock];
-    const int64_t* last = columns[rank - 1];
-    for (int64_t i = 1; i < count; ++i) {
-      orders[i] = minus(last[i], last[i - 1]);
-      bad |= range_sign(last[i], sizes[rank - 1]);
-    }
-    for (int64_t d = rank - 1; d-- > 0;) {
-      const int64_t* column = columns[d];
-      for (int64_t i = 1; i < count; ++i) {
-        orders[i] = compare(minus(column[i], column[i - 1]), orders[i]);
-        bad |= range_sign(column[i], sizes[d]);
-      }
-    }
-    for (int64_t i = 1; i < count; ++i) {
-      bad |= orders[i];
-      repeats |= minus(orders[i], 1);
-    }
+  for (int64_t i = 1; i < count; ++i) {
+    compare(keys[i], keys[i - 1]);
   }
   findings.bad |= bad;
   findings.repeats |= repeats;
+}
+
+// The same for entries of two coordinates, and their bounds.
+inline void inspect_pairs(
+    const int64_t* leads,
+    const int64_t* lasts,
+    const int64_t* before,
+    int64_t lead_size,
+    int64_t last_size,
+    int64_t count,
+    Findings& findings) {
+  int64_t bad = 0;
+  int64_t repeats = 0;
+  const auto compare = [&](int64_t lead, int64_t last, int64_t lead_before,
+                           int64_t last_before) {
+    const int64_t lead_step = wrapping_minus(lead, lead_before);
+    const int64_t last_step = wrapping_minus(last, last_before);
+    // Negative if lead_step is 0; if it is negative, the entry is bad.
+    const int64_t stays = wrapping_minus(lead_step, 1);
+    bad |= lead_step | (stays & last_step);
+    repeats |= stays & wrapping_minus(last_step, 1);
+  };
+  if (before != nullptr) {
+    compare(leads[0], lasts[0], before[0], before[1]);
+  }
+  bad |= range_sign(leads[0], lead_size) | range_sign(lasts[0], last_size);
+  for (int64_t i = 1; i < count; ++i) {
+    compare(leads[i], lasts[i], leads[i - 1], lasts[i - 1]);
+    bad |= range_sign(leads[i], lead_size) | range_sign(lasts[i], last_size);
+  }
+  findings.bad |= bad;
+  findings.repeats |= repeats;
+}
+
+inline void inspect_bounds(
+    const int64_t* coordinates,
+    int64_t size,
+    int64_t count,
+    Findings& findings) {
+  int64_t bad = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    bad |= range_sign(coordinates[i], size);
+  }
+  findings.bad |= bad;
+}
+
+// At most kColumnBlock entries of one input.
+struct InspectedEntries {
+  const int64_t* const* columns;  // one per dimension
+  const int64_t* before;  // see inspect; null: nothing comes before them
+  const int64_t* sizes;
+  const int64_t* out_sizes;
+  int64_t rank;
+  int64_t axis;
+  int64_t count;
+  int64_t* numbers;  // room for 2 * kColumnBlock if there are more than 2 dims
+};
+
+// Returns the numbers of the coordinates before the axis. Entries are compared
+// by the number of all coordinates but the last, and by the last: `before`
+// holds these two of the entry before.
+inline const int64_t* inspect(
+    const InspectedEntries& entries, Findings& findings) {
+  const int64_t* const* columns = entries.columns;
+  const int64_t count = entries.count;
+  const int64_t rank = entries.rank;
+  const int64_t* leads = columns[0];
+  const int64_t* prefixes = leads;
+  if (rank == 1) {
+    inspect_bounds(leads, entries.sizes[0], count, findings);
+    inspect_order(leads, entries.before, count, findings);
+    return prefixes;
+  }
+  int64_t lead_size = entries.sizes[0];
+  for (int64_t d = 1; d < rank - 1; ++d) {
+    int64_t* numbers = entries.numbers + (d < entries.axis ? 0 : kColumnBlock);
+    const int64_t multiplier = entries.out_sizes[d];
+    inspect_bounds(columns[d], entries.sizes[d], count, findings);
+    if (d == 1) {
+      inspect_bounds(leads, lead_size, count, findings);
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      numbers[i] = multiply_add(leads[i], multiplier, columns[d][i]);
+    }
+    leads = numbers;
+    lead_size = std::numeric_limits<int64_t>::max();  // follows from the rest
+    prefixes = d < entries.axis ? numbers : prefixes;
+  }
+  inspect_pairs(
+      leads, columns[rank - 1], entries.before, lead_size,
+      entries.sizes[rank - 1], count, findings);
+  return prefixes;
 }
 
 }  // namespace tso

@@ -30,12 +30,11 @@ struct Parallel {
       f(int64_t{0});
       return;
     }
-    torch::stable::parallel_for(
-        0, threads, 1, [&](int64_t begin, int64_t end) {
-          for (int64_t thread = begin; thread < end; ++thread) {
-            f(thread);
-          }
-        });
+    torch::stable::parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t thread = begin; thread < end; ++thread) {
+        f(thread);
+      }
+    });
   }
 
   // Calls f(task, scratch) for every task in [0, tasks), whichever thread is

@@ -13,8 +13,8 @@ namespace {
 void check_bounds(const char* op, const ConcatPlan& plan) {
   for (int64_t i = 0; i < plan.count; ++i) {
     const IndexView& indices = plan.indices[i];
-    const BadCoordinate bad = find_bad_coordinate(
-        indices, plan.nnz[i], plan.shape(i), plan.rank);
+    const BadCoordinate bad =
+        find_bad_coordinate(indices, plan.nnz[i], plan.shape(i), plan.rank);
     if (bad.entry >= 0) {
       fail_index(
           op, ": indices must be within the shape (got ",
@@ -57,9 +57,8 @@ bool concat(
   if (plan.total == 0) {
     return true;
   }
-  ConcatJob job{
-      plan.rank, plan.axis, plan.total,  plan.out_shape.data(),
-      {},        out_indices, out_values, width};
+  ConcatJob job{plan.rank, plan.axis,   plan.total, plan.out_shape.data(),
+                {},        out_indices, out_values, width};
   job.sources.reserve(plan.count);
   for (int64_t i = 0; i < plan.count; ++i) {
     job.sources.push_back(
@@ -92,7 +91,7 @@ std::tuple<Tensor, Tensor, bool> concat_forward(
     bool expand) {
   const ConcatPlan plan =
       plan_concat(op, indices, &values, shapes, concat_dim, expand);
-  const Meta like(values[0]);
+  const Meta& like = plan.values[0];
   std::vector<int64_t> sizes(like.sizes, like.sizes + like.dim);
   sizes[0] = plan.total;
   int64_t width = like.element_size();
@@ -103,11 +102,14 @@ std::tuple<Tensor, Tensor, bool> concat_forward(
   const Tensor out_indices = allocate_indices(like, plan.total, plan.rank);
   std::vector<Tensor> packed;
   std::vector<char*> pointers;
-  packed.reserve(values.size());
   pointers.reserve(values.size());
-  for (const Tensor& value : values) {
-    packed.push_back(contiguous(value, Meta(value)));
-    pointers.push_back(const_cast<char*>(const_data<char>(packed.back())));
+  for (int64_t i = 0; i < plan.count; ++i) {
+    const Tensor* value = &values[i];
+    if (!plan.values[i].contiguous()) {
+      packed.push_back(torch::stable::contiguous(*value));
+      value = &packed.back();
+    }
+    pointers.push_back(const_cast<char*>(const_data<char>(*value)));
   }
   const bool strict = concat<ConcatDirection::kForward>(
       op, plan, pointers, mutable_data<char>(out_values),
@@ -166,8 +168,8 @@ std::vector<Tensor> sparse_concat_grad_values_cpu(
     pointers.push_back(mutable_data<char>(grads.back()));
   }
   concat<ConcatDirection::kTranspose>(
-      kName, plan, pointers, const_cast<char*>(const_data<char>(grad)),
-      nullptr, width);
+      kName, plan, pointers, const_cast<char*>(const_data<char>(grad)), nullptr,
+      width);
   return grads;
 }
 

@@ -23,6 +23,7 @@ ReshapeKernel make_kernel(const ReshapePlan& plan, int64_t* out) {
     for (int64_t dim : group.out) {
       step.out.push_back({dim, make_divider(plan.target[dim])});
     }
+    step.choose_width();
     kernel.steps.push_back(std::move(step));
   }
   for (size_t dim = 0; dim < plan.shape.size(); ++dim) {
@@ -57,8 +58,8 @@ Tensor sparse_reshape_cpu(
         bad |= kernel.run(begin, end);
       });
   if (bad < 0) {
-    const BadCoordinate at = find_bad_coordinate(
-        plan.indices, plan.nnz, plan.shape.data(), rank);
+    const BadCoordinate at =
+        find_bad_coordinate(plan.indices, plan.nnz, plan.shape.data(), rank);
     fail_index(
         kName, ": indices must be within the shape (got ",
         plan.indices.at(at.entry, at.dim), " in dimension ", at.dim,

@@ -8,8 +8,30 @@
 
 #include "../common/index_math.h"
 #include "columns.h"
+#include "simd.h"
 
 namespace tso {
+
+// Division of n in [0, 2^31) as Divider does it, with 32-bit operands, of which
+// a vector holds twice as many.
+struct NarrowDivider {
+  uint32_t divisor;
+  uint32_t magic;  // 0: the divisor is a power of two
+  int shift;       // of the upper half of the product, or of n
+};
+
+inline NarrowDivider make_narrow_divider(int64_t divisor) {
+  int log = 0;
+  while ((int64_t{1} << log) < divisor) {
+    ++log;
+  }
+  if ((int64_t{1} << log) == divisor) {
+    return {static_cast<uint32_t>(divisor), 0, log};
+  }
+  const uint64_t d = static_cast<uint64_t>(divisor);
+  const uint64_t magic = ((uint64_t{1} << (31 + log)) + d - 1) / d;
+  return {static_cast<uint32_t>(d), static_cast<uint32_t>(magic), log - 1};
+}
 
 // Reads coordinates of a group of input dimensions and writes those of the
 // target dimensions that hold the same elements.
@@ -24,6 +46,20 @@ struct ReshapeStep {
   };
   std::vector<In> in;
   std::vector<Out> out;
+  bool narrow = false;                  // fewer than 2^31 elements
+  std::vector<NarrowDivider> dividers;  // of out, if narrow
+
+  // Once in and out are filled.
+  void choose_width() {
+    int64_t elements = 1;
+    for (const In& dim : in) {
+      elements *= dim.size;
+    }
+    narrow = elements <= int64_t{1} << 31 && in.size() + out.size() > 2;
+    for (size_t d = 0; narrow && d < out.size(); ++d) {
+      dividers.push_back(make_narrow_divider(out[d].divider.divisor));
+    }
+  }
 };
 
 struct ReshapeKernel {
@@ -39,10 +75,18 @@ struct ReshapeKernel {
   // written is then unspecified.
   int64_t run(int64_t begin, int64_t end) const {
     int64_t bad = 0;
+    call_simd([&] { bad = run_blocks(begin, end); });
+    return bad;
+  }
+
+ private:
+  int64_t run_blocks(int64_t begin, int64_t end) const {
+    int64_t bad = 0;
     for (int64_t at = begin; at < end; at += kColumnBlock) {
       const int64_t count = std::min(kColumnBlock, end - at);
       for (const ReshapeStep& step : steps) {
-        bad |= run_step(step, at, count);
+        bad |= step.narrow ? run_narrow_step(step, at, count)
+                           : run_step(step, at, count);
       }
       for (const ReshapeStep::In& one : ones) {
         int64_t scratch[kColumnBlock];
@@ -55,7 +99,6 @@ struct ReshapeKernel {
     return bad;
   }
 
- private:
   const int64_t* read(
       int64_t dim, int64_t at, int64_t count, int64_t* scratch) const {
     return column(indices, nullptr, dim, at, count, scratch);
@@ -94,13 +137,72 @@ struct ReshapeKernel {
       key = keys;
     }
     for (size_t d = step.out.size() - 1; d > 0; --d) {
-      split(key, keys, out + step.out[d].dim * nnz + at, count,
-            step.out[d].divider);
+      split(
+          key, keys, out + step.out[d].dim * nnz + at, count,
+          step.out[d].divider);
       key = keys;
     }
-    std::memcpy(
-        out + step.out[0].dim * nnz + at, key, sizeof(int64_t) * count);
+    std::memcpy(out + step.out[0].dim * nnz + at, key, sizeof(int64_t) * count);
     return bad;
+  }
+
+  int64_t run_narrow_step(
+      const ReshapeStep& step, int64_t at, int64_t count) const {
+    uint32_t keys[kColumnBlock];
+    int64_t bad = 0;
+    for (size_t d = 0; d < step.in.size(); ++d) {
+      int64_t scratch[kColumnBlock];
+      const int64_t size = step.in[d].size;
+      const int64_t* in = read(step.in[d].dim, at, count, scratch);
+      const uint32_t multiplier = d > 0 ? static_cast<uint32_t>(size) : 0;
+      if (d == 0) {
+        for (int64_t i = 0; i < count; ++i) {
+          bad |= range_sign(in[i], size);
+          keys[i] = static_cast<uint32_t>(in[i]);
+        }
+      } else {
+        for (int64_t i = 0; i < count; ++i) {
+          bad |= range_sign(in[i], size);
+          keys[i] = keys[i] * multiplier + static_cast<uint32_t>(in[i]);
+        }
+      }
+    }
+    for (size_t d = step.out.size() - 1; d > 0; --d) {
+      split_narrow(
+          keys, out + step.out[d].dim * nnz + at, count, step.dividers[d]);
+    }
+    int64_t* target = out + step.out[0].dim * nnz + at;
+    for (int64_t i = 0; i < count; ++i) {
+      target[i] = static_cast<int64_t>(keys[i]);
+    }
+    return bad;
+  }
+
+  // Turns keys into their quotients.
+  static void split_narrow(
+      uint32_t* keys,
+      int64_t* remainders,
+      int64_t count,
+      const NarrowDivider& divider) {
+    const uint32_t divisor = divider.divisor;
+    const int shift = divider.shift;
+    if (divider.magic == 0) {
+      for (int64_t i = 0; i < count; ++i) {
+        const uint32_t key = keys[i];
+        remainders[i] = static_cast<int64_t>(key & (divisor - 1));
+        keys[i] = key >> shift;
+      }
+      return;
+    }
+    const uint32_t magic = divider.magic;
+    for (int64_t i = 0; i < count; ++i) {
+      const uint32_t key = keys[i];
+      const uint32_t high =
+          static_cast<uint32_t>((uint64_t{key} * uint64_t{magic}) >> 32);
+      const uint32_t quotient = high >> shift;
+      remainders[i] = static_cast<int64_t>(key - quotient * divisor);
+      keys[i] = quotient;
+    }
   }
 
   // quotients may be the keys themselves.
@@ -115,8 +217,8 @@ struct ReshapeKernel {
       for (int64_t i = 0; i < count; ++i) {
         const int64_t key = keys[i];
         remainders[i] = key & mask;
-        quotients[i] = static_cast<int64_t>(
-            static_cast<uint64_t>(key) >> divider.shift);
+        quotients[i] =
+            static_cast<int64_t>(static_cast<uint64_t>(key) >> divider.shift);
       }
       return;
     }

@@ -34,8 +34,8 @@ std::vector<int64_t> stable_order(
     positions.assign(threads * kDigits, 0);
     parallel.each_thread([&](int64_t thread) {
       int64_t* counts = positions.data() + thread * kDigits;
-      const int64_t end = share * (thread + 1) < count ? share * (thread + 1)
-                                                       : count;
+      const int64_t end =
+          share * (thread + 1) < count ? share * (thread + 1) : count;
       for (int64_t i = share * thread; i < end; ++i) {
         ++counts[digit(i)];
       }
@@ -50,8 +50,8 @@ std::vector<int64_t> stable_order(
     }
     parallel.each_thread([&](int64_t thread) {
       int64_t* next = positions.data() + thread * kDigits;
-      const int64_t end = share * (thread + 1) < count ? share * (thread + 1)
-                                                       : count;
+      const int64_t end =
+          share * (thread + 1) < count ? share * (thread + 1) : count;
       for (int64_t i = share * thread; i < end; ++i) {
         const int64_t to = next[digit(i)]++;
         next_keys[to] = keys[i];

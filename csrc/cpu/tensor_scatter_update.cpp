@@ -15,18 +15,16 @@ constexpr int64_t kFewRows = 256;
 
 // Calls f(rows) with the index matrix in the type of its elements.
 template <typename F>
-void with_rows(
-    const ScatterPlan& plan, const Tensor& indices, const F& f) {
+void with_rows(const ScatterPlan& plan, const Tensor& indices, const F& f) {
   const Meta meta(indices);
   std::vector<int64_t> strides(plan.depth);
   row_major_strides(plan.sizes.data(), plan.depth, strides.data());
   int64_t row_stride = 0;
   int64_t dim_stride = 0;
-  const Tensor matrix =
-      fold_rows(indices, meta, [&](int64_t row, int64_t dim) {
-        row_stride = row;
-        dim_stride = dim;
-      });
+  const Tensor matrix = fold_rows(indices, meta, [&](int64_t row, int64_t dim) {
+    row_stride = row;
+    dim_stride = dim;
+  });
   const auto call = [&](auto* data) {
     f(ScatterRows<std::remove_const_t<std::remove_pointer_t<decltype(data)>>>{
         data, row_stride, dim_stride, plan.depth, plan.sizes.data(),
@@ -135,15 +133,11 @@ Tensor tensor_scatter_update_cpu(
       plan_scatter(kName, meta, Meta(indices), &updates_meta, policy);
   const Tensor rows_of_updates = contiguous(updates, updates_meta);
   const bool direct = meta.contiguous();
-  const Tensor out = direct
-      ? allocate(meta, meta.dtype, plan.sizes)
-      : torch::stable::contiguous(tensor);
+  const Tensor out = direct ? allocate(meta, meta.dtype, plan.sizes)
+                            : torch::stable::contiguous(tensor);
   const ScatterTarget target{
-      direct ? const_data<char>(tensor) : nullptr,
-      mutable_data<char>(out),
-      const_data<char>(rows_of_updates),
-      plan.slices,
-      plan.slice_bytes};
+      direct ? const_data<char>(tensor) : nullptr, mutable_data<char>(out),
+      const_data<char>(rows_of_updates), plan.slices, plan.slice_bytes};
   with_rows(plan, indices, [&](const auto& rows) {
     update(kName, plan, rows, target);
   });
@@ -188,9 +182,8 @@ Tensor tensor_scatter_update_grad_tensor_cpu(
   const Meta meta(grad);
   const ScatterPlan plan = plan_scatter(kName, meta, Meta(indices), nullptr);
   const bool direct = meta.contiguous();
-  const Tensor out = direct
-      ? allocate(meta, meta.dtype, plan.sizes)
-      : torch::stable::contiguous(grad);
+  const Tensor out = direct ? allocate(meta, meta.dtype, plan.sizes)
+                            : torch::stable::contiguous(grad);
   with_rows(plan, indices, [&](const auto& rows) {
     update(
         kName, plan, rows,
@@ -223,8 +216,7 @@ Tensor tensor_scatter_update_grad_updates_cpu(
       }
       dispatch_width(plan.slice_bytes, [&](auto width) {
         parallel.each_task<std::vector<uint64_t>>(
-            partition.blocks,
-            [&](int64_t block, std::vector<uint64_t>& named) {
+            partition.blocks, [&](int64_t block, std::vector<uint64_t>& named) {
               take_block<width()>(
                   partition, block, const_data<char>(source),
                   mutable_data<char>(out), plan.slice_bytes, named);
@@ -240,8 +232,7 @@ Tensor tensor_scatter_update_grad_updates_cpu(
 
 #define TSO_REGISTER(ns) TSO_LIBRARY_IMPL(ns, CPU, m)
 TSO_REGISTER(TSO_NAMESPACE) {
-  m.impl(
-      "tensor_scatter_update", TORCH_BOX(&tso::tensor_scatter_update_cpu));
+  m.impl("tensor_scatter_update", TORCH_BOX(&tso::tensor_scatter_update_cpu));
   m.impl(
       "tensor_scatter_update_",
       TORCH_BOX(&tso::tensor_scatter_update_inplace_cpu));

@@ -9,10 +9,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "../common/element.h"
 #include "../common/index_math.h"
+#include "columns.h"
 
 namespace tso {
 
@@ -39,11 +42,40 @@ struct ScatterRows {
     }
     return bad ? -1 : number;
   }
+
+  // Writes the slices that rows [begin, begin + count) name, count <=
+  // kColumnBlock, and `outside` for rows out of bounds. Returns whether there
+  // are any. One dimension at a time and without branches, which for columns
+  // that lie together vectorises.
+  bool slices(
+      int64_t begin, int64_t count, int64_t outside, int64_t* out) const {
+    int64_t signs[kColumnBlock];
+    const Index* at = data + begin * row_stride;
+    for (int64_t i = 0; i < count; ++i) {
+      out[i] = at[i * row_stride];
+      signs[i] = range_sign(out[i], sizes[0]);
+    }
+    for (int64_t d = 1; d < depth; ++d) {
+      at += dim_stride;
+      const int64_t size = sizes[d];
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t coordinate = at[i * row_stride];
+        signs[i] |= range_sign(coordinate, size);
+        out[i] = multiply_add(out[i], size, coordinate);
+      }
+    }
+    int64_t any = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      any |= signs[i];
+      out[i] = signs[i] < 0 ? outside : out[i];
+    }
+    return any < 0;
+  }
 };
 
 // Rows sorted by the block their slice lies in, and in their order within a
-// block. Rows out of bounds stand in no block. Position is uint32_t where that
-// holds every row.
+// block. Rows out of bounds stand after the last block. Position is uint32_t
+// where that holds every row.
 template <typename Position>
 struct ScatterPartition {
   struct Entry {
@@ -51,17 +83,17 @@ struct ScatterPartition {
     Position slice;  // less the block's first slice
   };
 
-  int shift = 0;       // log2 of the slices in a block
-  int64_t blocks = 0;  // at least 1
-  std::vector<int64_t> starts;  // blocks + 1
-  std::vector<Entry> entries;
-  int64_t first_bad = -1;  // row, or -1
+  int shift = 0;                     // log2 of the slices in a block
+  int64_t blocks = 0;                // at least 1
+  std::vector<int64_t> starts;       // blocks + 1
+  std::unique_ptr<Entry[]> entries;  // not zeroed first, unlike a vector
+  int64_t first_bad = -1;            // row, or -1
 
   const Entry* begin(int64_t block) const {
-    return entries.data() + starts[block];
+    return entries.get() + starts[block];
   }
   const Entry* end(int64_t block) const {
-    return entries.data() + starts[block + 1];
+    return entries.get() + starts[block + 1];
   }
 };
 
@@ -96,18 +128,26 @@ ScatterPartition<Position> partition_rows(
   const int64_t threads = parallel.threads;
   const int64_t blocks = partition.blocks;
   const int64_t share = (count + threads - 1) / threads;
+  const int64_t outside = blocks << shift;
   // One row of counts per thread; the last one counts rows out of bounds.
   std::vector<int64_t> positions(threads * (blocks + 1), 0);
   std::vector<int64_t> bad(threads, -1);
+  partition.entries.reset(new
+                          typename ScatterPartition<Position>::Entry[count]);
   parallel.each_thread([&](int64_t thread) {
     int64_t* counts = positions.data() + thread * (blocks + 1);
     const int64_t end = std::min(count, share * (thread + 1));
-    for (int64_t row = share * thread; row < end; ++row) {
-      const int64_t slice = rows.slice(row);
-      if (slice < 0) {
-        bad[thread] = bad[thread] < 0 ? row : bad[thread];
+    for (int64_t row = share * thread; row < end; row += kColumnBlock) {
+      int64_t slices[kColumnBlock];
+      const int64_t some = std::min(kColumnBlock, end - row);
+      if (rows.slices(row, some, outside, slices) && bad[thread] < 0) {
+        bad[thread] =
+            row + (std::find(slices, slices + some, outside) - slices);
       }
-      ++counts[slice < 0 ? blocks : slice >> shift];
+#pragma GCC unroll 4
+      for (int64_t i = 0; i < some; ++i) {
+        ++counts[slices[i] >> shift];
+      }
     }
   });
   for (int64_t thread = threads; thread-- > 0;) {
@@ -115,7 +155,7 @@ ScatterPartition<Position> partition_rows(
   }
   partition.starts.resize(blocks + 1);
   int64_t position = 0;
-  for (int64_t block = 0; block < blocks; ++block) {
+  for (int64_t block = 0; block <= blocks; ++block) {
     partition.starts[block] = position;
     for (int64_t thread = 0; thread < threads; ++thread) {
       int64_t& cell = positions[thread * (blocks + 1) + block];
@@ -123,17 +163,20 @@ ScatterPartition<Position> partition_rows(
       position += cell;
     }
   }
-  partition.starts[blocks] = position;
-  partition.entries.resize(position);
   const int64_t mask = (int64_t{1} << shift) - 1;
   parallel.each_thread([&](int64_t thread) {
     int64_t* next = positions.data() + thread * (blocks + 1);
+    auto* entries = partition.entries.get();
     const int64_t end = std::min(count, share * (thread + 1));
-    for (int64_t row = share * thread; row < end; ++row) {
-      const int64_t slice = rows.slice(row);
-      if (slice >= 0) {
-        partition.entries[next[slice >> shift]++] = {
-            static_cast<Position>(row), static_cast<Position>(slice & mask)};
+    for (int64_t row = share * thread; row < end; row += kColumnBlock) {
+      int64_t slices[kColumnBlock];
+      const int64_t some = std::min(kColumnBlock, end - row);
+      rows.slices(row, some, outside, slices);
+#pragma GCC unroll 4
+      for (int64_t i = 0; i < some; ++i) {
+        entries[next[slices[i] >> shift]++] = {
+            static_cast<Position>(row + i),
+            static_cast<Position>(slices[i] & mask)};
       }
     }
   });
@@ -153,7 +196,7 @@ int64_t find_bad_row(const ScatterRows<Index>& rows, int64_t count) {
 
 // Where updates go. Slices are neighbours in memory.
 struct ScatterTarget {
-  const char* tensor;   // what the slices hold before, or null if out does
+  const char* tensor;  // what the slices hold before, or null if out does
   char* out;
   const char* updates;  // null: zeros
   int64_t slices;
@@ -184,13 +227,14 @@ void update_block(
   char* out = target.out + base * target.slice_bytes;
   if (target.tensor != nullptr) {
     std::memcpy(
-        out,
-        target.tensor + base * target.slice_bytes,
+        out, target.tensor + base * target.slice_bytes,
         count * target.slice_bytes);
   }
+  // Local, so that the stores below cannot change it.
+  const ScatterTarget local = target;
   const auto* end = partition.end(block);
   for (const auto* entry = partition.begin(block); entry < end; ++entry) {
-    write_slice<kBytes>(target, out, entry->slice, entry->row);
+    write_slice<kBytes>(local, out, entry->slice, entry->row);
   }
 }
 
@@ -234,7 +278,7 @@ void update_strided(
     int64_t offset = 0;
     for (int64_t d = 0; d < depth; ++d) {
       offset += target.strides[d] *
-          rows.data[row * rows.row_stride + d * rows.dim_stride];
+                rows.data[row * rows.row_stride + d * rows.dim_stride];
     }
     std::fill(position.begin(), position.end(), 0);
     for (int64_t element = 0; element < slice_numel; ++element) {

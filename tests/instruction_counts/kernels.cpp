@@ -1,0 +1,300 @@
+// Runs each kernel once on a small fixed input, without torch, for callgrind.
+//
+// Prints "case entries" for each, and first whether the AVX2 code is used.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "cpu/sparse_concat_kernel.h"
+#include "cpu/sparse_reshape_kernel.h"
+#include "cpu/tensor_scatter_update_kernel.h"
+
+namespace {
+
+using namespace tso;
+
+constexpr int64_t kEntries = int64_t{1} << 16;
+
+struct Serial {
+  int64_t threads = 1;
+
+  template <typename F>
+  void each_thread(const F& f) const {
+    f(int64_t{0});
+  }
+  template <typename Scratch, typename F>
+  void each_task(int64_t tasks, const F& f) const {
+    Scratch scratch;
+    for (int64_t task = 0; task < tasks; ++task) {
+      f(task, scratch);
+    }
+  }
+  template <typename F>
+  void each_range(int64_t count, const F& f) const {
+    f(int64_t{0}, count);
+  }
+};
+
+// The same numbers everywhere, unlike the distributions of <random>.
+struct Random {
+  uint64_t state = 1;
+
+  uint64_t operator()(uint64_t below) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (state >> 33) % below;
+  }
+};
+
+void require(bool holds, const char* what) {
+  if (!holds) {
+    std::fprintf(stderr, "wrong result: %s\n", what);
+    std::exit(1);
+  }
+}
+
+// ---- sparse_concat -----------------------------------------------------------
+
+struct ConcatCase {
+  std::vector<int64_t> shape;
+  std::vector<int64_t> out_shape;
+  std::vector<std::vector<int64_t>> indices;
+  std::vector<std::vector<char>> values;
+  std::vector<int64_t> out_indices;
+  std::vector<char> out_values;
+  ConcatJob job{};
+
+  ConcatCase(
+      int64_t inputs, std::vector<int64_t> size, int64_t axis, int64_t width)
+      : shape(size), out_shape(size) {
+    Random random;
+    const int64_t rank = static_cast<int64_t>(shape.size());
+    const int64_t nnz = kEntries / inputs;
+    out_shape[axis] *= inputs;
+    out_indices.resize(rank * kEntries);
+    out_values.resize(width * kEntries);
+    job = {
+        rank,
+        axis,
+        kEntries,
+        out_shape.data(),
+        {},
+        out_indices.data(),
+        out_values.data(),
+        width};
+    indices.resize(inputs);
+    values.resize(inputs);
+    for (int64_t i = 0; i < inputs; ++i) {
+      std::vector<std::vector<int64_t>> entries(nnz);
+      for (auto& entry : entries) {
+        for (int64_t d = 0; d < rank; ++d) {
+          entry.push_back(static_cast<int64_t>(random(shape[d])));
+        }
+      }
+      std::sort(entries.begin(), entries.end());
+      indices[i].resize(rank * nnz);
+      values[i].resize(width * nnz);
+      for (int64_t d = 0; d < rank; ++d) {
+        for (int64_t j = 0; j < nnz; ++j) {
+          indices[i][d * nnz + j] = entries[j][d];
+        }
+      }
+      job.sources.push_back(
+          {{indices[i].data(), 1, nnz},
+           nullptr,
+           nnz,
+           i * shape[axis],
+           shape.data(),
+           values[i].data()});
+    }
+  }
+};
+
+#define MEASURED(name) extern "C" __attribute__((noinline)) void measure_##name
+
+void forward(const ConcatCase& c) {
+  require(
+      run_concat<ConcatDirection::kForward>(Serial{}, c.job).bad >= 0,
+      "concat");
+}
+
+void transpose(const ConcatCase& c) {
+  require(
+      run_concat<ConcatDirection::kTranspose>(Serial{}, c.job).bad >= 0,
+      "concat's transpose");
+}
+
+}  // namespace
+
+MEASURED(concat_copies)(const ConcatCase& c) {
+  forward(c);
+}
+MEASURED(concat_long_runs)(const ConcatCase& c) {
+  forward(c);
+}
+MEASURED(concat_runs_of_two)(const ConcatCase& c) {
+  forward(c);
+}
+MEASURED(concat_short_runs)(const ConcatCase& c) {
+  forward(c);
+}
+MEASURED(concat_short_runs_rank_3)(const ConcatCase& c) {
+  forward(c);
+}
+MEASURED(concat_sparse_prefixes)(const ConcatCase& c) {
+  forward(c);
+}
+MEASURED(concat_long_runs_rank_4)(const ConcatCase& c) {
+  forward(c);
+}
+MEASURED(concat_long_runs_back)(const ConcatCase& c) {
+  transpose(c);
+}
+MEASURED(concat_short_runs_back)(const ConcatCase& c) {
+  transpose(c);
+}
+
+// ---- sparse_reshape ----------------------------------------------------------
+
+namespace {
+
+struct ReshapeCase {
+  std::vector<int64_t> indices;
+  std::vector<int64_t> out;
+  ReshapeKernel kernel;
+
+  // One group of dimensions.
+  ReshapeCase(std::vector<int64_t> from, std::vector<int64_t> to) {
+    Random random;
+    ReshapeStep step;
+    for (size_t d = 0; d < from.size(); ++d) {
+      step.in.push_back({static_cast<int64_t>(d), from[d]});
+      for (int64_t j = 0; j < kEntries; ++j) {
+        indices.push_back(static_cast<int64_t>(random(from[d])));
+      }
+    }
+    for (size_t d = 0; d < to.size(); ++d) {
+      step.out.push_back({static_cast<int64_t>(d), make_divider(to[d])});
+    }
+    step.choose_width();
+    out.resize(to.size() * kEntries);
+    kernel.indices = {indices.data(), 1, kEntries};
+    kernel.out = out.data();
+    kernel.nnz = kEntries;
+    kernel.steps.push_back(step);
+  }
+};
+
+void reshape(const ReshapeCase& c) {
+  require(c.kernel.run(0, kEntries) >= 0, "reshape");
+}
+
+}  // namespace
+
+MEASURED(reshape_merge)(const ReshapeCase& c) {
+  reshape(c);
+}
+MEASURED(reshape_split)(const ReshapeCase& c) {
+  reshape(c);
+}
+MEASURED(reshape_split_by_powers)(const ReshapeCase& c) {
+  reshape(c);
+}
+MEASURED(reshape_split_wide)(const ReshapeCase& c) {
+  reshape(c);
+}
+
+// ---- tensor_scatter_update ---------------------------------------------------
+
+namespace {
+
+template <int kBytes>
+struct ScatterCase {
+  std::vector<int64_t> indices;
+  std::vector<char> tensor;
+  std::vector<char> updates;
+  int64_t sizes[1];
+  int64_t strides[1] = {1};
+  int64_t width;
+
+  ScatterCase(int64_t slices, int64_t slice_bytes)
+      : tensor(slices * slice_bytes),
+        updates(kEntries * slice_bytes),
+        sizes{slices},
+        width(slice_bytes) {
+    Random random;
+    for (int64_t row = 0; row < kEntries; ++row) {
+      indices.push_back(static_cast<int64_t>(random(slices)));
+    }
+  }
+
+  ScatterPartition<uint32_t> partition() const {
+    const ScatterRows<int64_t> rows{indices.data(), 1, 1, 1, sizes, strides};
+    return partition_rows<uint32_t>(
+        Serial{}, rows, kEntries, sizes[0],
+        scatter_block_shift(sizes[0], width));
+  }
+
+  // In place: how many instructions a plain copy takes is the C library's.
+  void update() {
+    const ScatterTarget target{
+        nullptr, tensor.data(), updates.data(), sizes[0], width};
+    const auto rows = partition();
+    for (int64_t block = 0; block < rows.blocks; ++block) {
+      update_block<kBytes>(rows, block, target);
+    }
+  }
+
+  void take() {
+    const auto rows = partition();
+    std::vector<uint64_t> named;
+    for (int64_t block = 0; block < rows.blocks; ++block) {
+      take_block<kBytes>(
+          rows, block, tensor.data(), updates.data(), width, named);
+    }
+  }
+};
+
+}  // namespace
+
+MEASURED(scatter_scalars)(ScatterCase<4>& c) {
+  c.update();
+}
+MEASURED(scatter_rows)(ScatterCase<0>& c) {
+  c.update();
+}
+MEASURED(scatter_take_scalars)(ScatterCase<4>& c) {
+  c.take();
+}
+
+int main() {
+  std::printf("avx2 %d\n", has_avx2() ? 1 : 0);
+  const auto report = [](const char* name) {
+    std::printf("%s %lld\n", name, static_cast<long long>(kEntries));
+  };
+#define RUN(name, ...)        \
+  do {                        \
+    auto input = __VA_ARGS__; \
+    measure_##name(input);    \
+    report(#name);            \
+  } while (false)
+  RUN(concat_copies, ConcatCase(2, {4096, 100000}, 0, 4));
+  RUN(concat_long_runs, ConcatCase(2, {4096, 100000}, 1, 4));
+  RUN(concat_runs_of_two, ConcatCase(8, {4096, 100000}, 1, 4));
+  RUN(concat_short_runs, ConcatCase(64, {4096, 100000}, 1, 4));
+  RUN(concat_short_runs_rank_3, ConcatCase(2, {256, 256, 1000}, 2, 4));
+  RUN(concat_sparse_prefixes, ConcatCase(2, {2000000000, 1000}, 1, 4));
+  RUN(concat_long_runs_rank_4, ConcatCase(2, {16, 256, 50, 50}, 2, 4));
+  RUN(concat_long_runs_back, ConcatCase(2, {4096, 100000}, 1, 4));
+  RUN(concat_short_runs_back, ConcatCase(64, {4096, 100000}, 1, 4));
+  RUN(reshape_merge, ReshapeCase({1000, 1000}, {1000000}));
+  RUN(reshape_split, ReshapeCase({37500, 32000}, {250, 480, 125, 80}));
+  RUN(reshape_split_by_powers,
+      ReshapeCase({32768, 32768}, {64, 4096, 256, 16}));
+  RUN(reshape_split_wide, ReshapeCase({1000000000000}, {1000000, 1000000}));
+  RUN(scatter_scalars, ScatterCase<4>(10 * kEntries, 4));
+  RUN(scatter_rows, ScatterCase<0>(kEntries, 64));
+  RUN(scatter_take_scalars, ScatterCase<4>(10 * kEntries, 4));
+  return 0;
+}
