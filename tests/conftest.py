@@ -1,5 +1,6 @@
 """Fixtures for every test: the device to run on, a fixed seed, switches put back."""
 
+import importlib.util
 import random
 
 import pytest
@@ -7,6 +8,13 @@ import torch
 
 CUDA_REASON = "needs a CUDA device (torch.cuda.is_available() is False)"
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason=CUDA_REASON)
+
+# `pytest -m cuda` must run where there is nothing but torch and pytest.
+collect_ignore = (
+    ["test_fuzz.py", "test_random.py"]
+    if importlib.util.find_spec("hypothesis") is None
+    else []
+)
 
 
 def pytest_configure(config):
