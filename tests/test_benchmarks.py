@@ -28,11 +28,13 @@ OURS = "torch_sparse_ops"
 
 
 def python(*args):
-    """Runs a program that finds the package under test."""
+    """Runs a program that finds the package under test, and its own neighbours."""
     path = [str(Path(tso.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))}
+    env.pop("PYTHONSAFEPATH", None)
     return subprocess.run(
         [sys.executable, *map(str, args)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))},
+        env=env,
         cwd=BENCHMARKS,
         capture_output=True,
         text=True,
