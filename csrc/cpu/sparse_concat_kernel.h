@@ -44,7 +44,7 @@ struct ConcatKernel {
     if (single_prefix || prefixes == 1) {
       return copy_inputs(b, begin, end, scratch);
     }
-    if (count > std::numeric_limits<uint32_t>::max()) {
+    if (count > std::numeric_limits<int32_t>::max()) {
       scratch.findings.bad = -1;  // blocks are far smaller unless out of order
       return;
     }
