@@ -75,11 +75,11 @@ class DelayModel(nn.Module):
         age = torch.bucketize(flights.time - memory.times[flights.plane], AGES)
         return state, age, memory.boards.mean(1)[flights.origin]
 
-    def features(self, flights: Flights, memory: Memory) -> Tensor:
-        """A sparse matrix, [flight, column]."""
-        sizes, n = self.sizes, len(flights)
+    def crosses(self, flights: Flights, memory: Memory) -> list[Tensor]:
+        """What is known of each flight, two by two, [flight, one, other]."""
+        sizes = self.sizes
         state, age, board = self.recall(flights, memory)
-        crosses = [
+        return [
             self.cross(flights.carrier, flights.hour, (sizes.carrier, sizes.hour)),
             self.cross(
                 flights.origin, flights.destination, (sizes.origin, sizes.destination)
@@ -88,7 +88,11 @@ class DelayModel(nn.Module):
             self.place(state, age, len(AGES) + 1),
             self.place(board, flights.hour, sizes.hour),
         ]
-        blocks = [sparse_reshape(cross, (n, -1)) for cross in crosses]
+
+    def features(self, flights: Flights, memory: Memory) -> Tensor:
+        """A sparse matrix, [flight, column]."""
+        shape = len(flights), -1
+        blocks = [sparse_reshape(x, shape) for x in self.crosses(flights, memory)]
         return sparse_concat(blocks, axis=1)
 
     def cross(self, a: Tensor, b: Tensor, size: tuple[int, int]) -> Tensor:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import torch
-from delay_model import AGES, DelayModel, Memory
+from delay_model import DelayModel, Memory
 from flights import Flights
 from torch import Tensor
 from torch.nn import functional as F
@@ -13,18 +13,9 @@ class DenseModel(DelayModel):
     """The same model without torch_sparse_ops and without sparse tensors."""
 
     def features(self, flights: Flights, memory: Memory) -> Tensor:
-        sizes, n = self.sizes, len(flights)
-        state, age, board = self.recall(flights, memory)
-        blocks = [
-            self.cross(flights.carrier, flights.hour, (sizes.carrier, sizes.hour)),
-            self.cross(
-                flights.origin, flights.destination, (sizes.origin, sizes.destination)
-            ),
-            self.cross(flights.weekday, flights.hour, (sizes.weekday, sizes.hour)),
-            self.place(state, age, len(AGES) + 1),
-            self.place(board, flights.hour, sizes.hour),
-        ]
-        return torch.cat([block.reshape(n, -1) for block in blocks], dim=1)
+        shape = len(flights), -1
+        blocks = [x.reshape(shape) for x in self.crosses(flights, memory)]
+        return torch.cat(blocks, dim=1)
 
     def cross(self, a: Tensor, b: Tensor, size: tuple[int, int]) -> Tensor:
         first, second = F.one_hot(a, size[0]), F.one_hot(b, size[1])
