@@ -44,7 +44,7 @@ def matrix() -> Tensor:
 
 def concat_layers(count: int, grad: bool) -> list[Layer]:
     raw = torch.ops.torch_sparse_ops.sparse_concat.default
-    many = torch.ops.aten._foreach_add.List
+    many = torch.ops.aten._foreach_lerp.ScalarList
     coos = [matrix().requires_grad_(grad) for _ in range(count)]
     indices = [x.detach()._indices().t() for x in coos]
     values = [x.detach()._values().requires_grad_(grad) for x in coos]
@@ -54,11 +54,18 @@ def concat_layers(count: int, grad: bool) -> list[Layer]:
     ]
     sizes = [3, 3] * count
 
+    weights = [0.5] * count
+
     def aten() -> Any:
-        return many(floats, floats)
+        return many(floats, floats, weights)
 
     found = [
-        Layer("sparse_concat", "aten::_foreach_add (2 lists of tensors)", aten, count),
+        Layer(
+            "sparse_concat",
+            "aten::_foreach_lerp (2 lists of tensors, one of numbers)",
+            aten,
+            count,
+        ),
         Layer(
             "sparse_concat",
             "raw operator",

@@ -23,11 +23,13 @@ TSO_DEFINE(TSO_NAMESPACE) {
       "tensor_scatter_update_(Tensor(a!) tensor, Tensor indices, "
       "Tensor updates, str bad_indices_policy=\"\") -> ()");
 
-  // sparse_concat, and whether each input was strictly increasing and with it
-  // the result is coalesced. CUDA takes the caller's word.
+  // sparse_concat of index matrices as COO tensors store them, [rank, nnz], and
+  // whether each input was strictly increasing and with it the result is
+  // coalesced. CUDA takes the caller's word. Each symbolic int would cost more
+  // to pass than a tensor, and no COO tensor has one.
   m.def(
       "_sparse_concat_coo(Tensor[] indices, Tensor[] values, "
-      "SymInt[] shapes, int concat_dim, bool expand_nonconcat_dims, "
+      "int[] shapes, int concat_dim, bool expand_nonconcat_dims, "
       "bool inputs_sorted) "
       "-> (Tensor output_values, Tensor output_indices, bool coalesced)");
   // Transposes.
@@ -49,7 +51,7 @@ namespace tso {
 namespace {
 
 struct Argument {
-  const Tensor& tensor;
+  AtenTensorHandle tensor;
   std::string name;
 };
 
@@ -81,8 +83,7 @@ std::string layout_name(int32_t layout) {
   std::string got;
   for (const Argument& argument : arguments) {
     int32_t layout = 0;
-    TORCH_ERROR_CODE_CHECK(
-        aoti_torch_get_layout(argument.tensor.get(), &layout));
+    TORCH_ERROR_CODE_CHECK(aoti_torch_get_layout(argument.tensor, &layout));
     if (layout != aoti_torch_layout_strided()) {
       got = text("a ", layout_name(layout), " tensor for ", argument.name);
       break;
@@ -98,62 +99,68 @@ std::string layout_name(int32_t layout) {
       op, ": strided tensors on CPU or CUDA are required (got ", got, ")");
 }
 
-std::vector<Argument> inputs(
-    const std::vector<Tensor>& indices, const std::vector<Tensor>& values) {
-  std::vector<Argument> arguments;
-  for (const std::vector<Tensor>* list : {&indices, &values}) {
-    for (size_t i = 0; i < list->size(); ++i) {
-      arguments.push_back({(*list)[i], text("input ", i)});
-    }
+void add_inputs(const TensorList& tensors, std::vector<Argument>& arguments) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    arguments.push_back({tensors[i], text("input ", i)});
   }
-  return arguments;
 }
 
-void check_not_empty(const char* op, const std::vector<Tensor>& indices) {
+void check_not_empty(const char* op, const TensorList& indices) {
   if (indices.empty()) {
     fail_value(op, ": at least one input is required (got an empty list)");
   }
 }
 
+[[noreturn]] void fail_concat(
+    StableListHandle index_list, StableListHandle value_list) {
+  const TensorList indices(index_list);
+  const TensorList values(value_list);
+  check_not_empty("sparse_concat", indices);
+  std::vector<Argument> arguments;
+  add_inputs(indices, arguments);
+  add_inputs(values, arguments);
+  fail_unsupported("sparse_concat", arguments);
+}
+
 std::tuple<Tensor, Tensor> concat_fallback(
-    const std::vector<Tensor>& indices,
-    const std::vector<Tensor>& values,
+    StableListHandle indices,
+    StableListHandle values,
     std::vector<int64_t>,
     int64_t,
     bool,
     bool) {
-  check_not_empty("sparse_concat", indices);
-  fail_unsupported("sparse_concat", inputs(indices, values));
+  fail_concat(indices, values);
 }
 
 std::tuple<Tensor, Tensor, bool> concat_coo_fallback(
-    const std::vector<Tensor>& indices,
-    const std::vector<Tensor>& values,
+    StableListHandle indices,
+    StableListHandle values,
     std::vector<int64_t>,
     int64_t,
     bool,
     bool) {
-  check_not_empty("sparse_concat", indices);
-  fail_unsupported("sparse_concat", inputs(indices, values));
+  fail_concat(indices, values);
 }
 
 std::vector<Tensor> concat_grad_values_fallback(
     const Tensor& grad_values,
-    const std::vector<Tensor>& indices,
+    StableListHandle index_list,
     std::vector<int64_t>,
     int64_t,
     bool,
     bool) {
   constexpr const char* kName = "_sparse_concat_grad_values";
+  const TensorList indices(index_list);
   check_not_empty(kName, indices);
-  std::vector<Argument> arguments = inputs(indices, {});
-  arguments.push_back({grad_values, "grad_values"});
+  std::vector<Argument> arguments;
+  add_inputs(indices, arguments);
+  arguments.push_back({grad_values.get(), "grad_values"});
   fail_unsupported(kName, arguments);
 }
 
 Tensor reshape_fallback(
     const Tensor& indices, std::vector<int64_t>, std::vector<int64_t>) {
-  fail_unsupported("sparse_reshape", {{indices, "input_indices"}});
+  fail_unsupported("sparse_reshape", {{indices.get(), "input_indices"}});
 }
 
 Tensor scatter_fallback(
@@ -162,8 +169,9 @@ Tensor scatter_fallback(
     const Tensor& updates,
     const std::string&) {
   fail_unsupported(
-      "tensor_scatter_update",
-      {{tensor, "tensor"}, {indices, "indices"}, {updates, "updates"}});
+      "tensor_scatter_update", {{tensor.get(), "tensor"},
+                                {indices.get(), "indices"},
+                                {updates.get(), "updates"}});
 }
 
 void scatter_inplace_fallback(
@@ -172,21 +180,22 @@ void scatter_inplace_fallback(
     const Tensor& updates,
     const std::string&) {
   fail_unsupported(
-      "tensor_scatter_update_",
-      {{tensor, "tensor"}, {indices, "indices"}, {updates, "updates"}});
+      "tensor_scatter_update_", {{tensor.get(), "tensor"},
+                                 {indices.get(), "indices"},
+                                 {updates.get(), "updates"}});
 }
 
 Tensor scatter_grad_tensor_fallback(const Tensor& grad, const Tensor& indices) {
   fail_unsupported(
       "_tensor_scatter_update_grad_tensor",
-      {{grad, "grad"}, {indices, "indices"}});
+      {{grad.get(), "grad"}, {indices.get(), "indices"}});
 }
 
 Tensor scatter_grad_updates_fallback(
     const Tensor& grad, const Tensor& indices) {
   fail_unsupported(
       "_tensor_scatter_update_grad_updates",
-      {{grad, "grad"}, {indices, "indices"}});
+      {{grad.get(), "grad"}, {indices.get(), "indices"}});
 }
 
 }  // namespace

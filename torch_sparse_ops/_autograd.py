@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
 from torch_sparse_ops import _vmap
+from torch_sparse_ops._function import Function
 
 ops = torch.ops.torch_sparse_ops
 below_autograd = torch._C._AutoDispatchBelowAutograd
@@ -67,7 +67,7 @@ class Concat(Function):
         inputs_sorted: bool = False,
     ) -> tuple[Tensor, Tensor]:
         args = shapes, concat_dim, expand, inputs_sorted
-        return cls.apply(*args, *indices, *values)
+        return super().call(*args, *indices, *values)
 
     @staticmethod
     def forward(
@@ -114,7 +114,8 @@ class Concat(Function):
 
 
 class ConcatCoo(Concat):
-    """The same for COO tensors: also tells whether the result is coalesced."""
+    """The same for COO tensors, whose indices are [rank, nnz]: also tells whether the
+    result is coalesced."""
 
     @staticmethod
     def forward(*inputs: Any) -> tuple[Tensor, Tensor, bool]:  # type: ignore[override]
@@ -122,13 +123,20 @@ class ConcatCoo(Concat):
         with below_autograd():
             return ops._sparse_concat_coo(*halves(tensors), *args)
 
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        indices, values = halves(inputs[CONCAT_ARGS:])
+        args = inputs[:CONCAT_ARGS]
+        rows = [x.t() for x in indices]
+        Concat.setup_context(ctx, (*args, *rows, *values), output)
+
 
 class ConcatGradValues(Function):
     @classmethod
     def call(
         cls, grad_values: Tensor, indices: Sequence[Tensor], *args: Any
     ) -> list[Tensor]:
-        return list(cls.apply(*args, grad_values, *indices))
+        return list(super().call(*args, grad_values, *indices))
 
     @staticmethod
     def forward(

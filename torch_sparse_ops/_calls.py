@@ -72,9 +72,13 @@ def bounds_are_due_on_cuda(indices: Tensor) -> bool:
 
 
 def check_bounds(op: str, indices: Sequence[Tensor], shapes: Sequence[Any]) -> None:
-    if bounds_are_due_on_cuda(indices[0]):
-        for i, (x, shape) in enumerate(zip(indices, shapes, strict=True)):
-            check_entries(op, x, shape[: x.shape[1]], f" of input {i}")
+    for i, (x, shape) in enumerate(zip(indices, shapes, strict=True)):
+        check_entries(op, x, shape[: x.shape[1]], f" of input {i}")
+
+
+def rows(indices: Sequence[Tensor], stored: bool) -> Sequence[Tensor]:
+    """Index matrices with one row per entry."""
+    return [x.t() for x in indices] if stored else indices
 
 
 def concat_triples(
@@ -106,7 +110,7 @@ def concat_coo(
                 Tensor._values, ops._sparse_concat_coo, _coo.new_coo, *args
             )
     return concat_coo_with(
-        _coo.Values.apply, _autograd.ConcatCoo.call, _coo.Join.apply, *args
+        _coo.Values.call, _autograd.ConcatCoo.call, _coo.Join.call, *args
     )
 
 
@@ -121,19 +125,19 @@ def concat_coo_with(
     inputs_sorted: bool,
 ) -> Tensor:
     try:
-        indices = [x.t() for x in map(Tensor._indices, inputs)]
+        indices = [*map(Tensor._indices, inputs)]
         values = [*map(values_of, inputs)]
         coalesced = all(map(Tensor.is_coalesced, inputs))
     except Exception:
         check_inputs(op, inputs)
         raise
     shapes = [x.shape for x in inputs]
-    result, shape = concat(
-        call, op, indices, values, shapes, axis, expand, inputs_sorted or coalesced
-    )
+    is_sorted = inputs_sorted or coalesced
+    args = op, indices, values, shapes, axis, expand, is_sorted
+    result, shape = concat(call, *args, stored=True)
     out_values, out_indices, strictly_increasing = result
     is_coalesced = coalesced and strictly_increasing
-    return join(out_values, out_indices.t(), shape, is_coalesced)
+    return join(out_values, out_indices, shape, is_coalesced)
 
 
 def concat(
@@ -145,24 +149,26 @@ def concat(
     axis: int,
     expand: bool,
     inputs_sorted: bool,
+    stored: bool = False,
 ) -> tuple[Any, tuple[int, ...]]:
     """What the operator `call` makes of the inputs, and the shape of the result.
-    `shapes` and `axis` count the dense dimensions too."""
+    `shapes` and `axis` count the dense dimensions too. `indices` are [nnz, rank] or,
+    as COO tensors have them stored, [rank, nnz]."""
     try:
-        rank, full = indices[0].shape[1], len(shapes[0])
+        rank, full = indices[0].shape[0 if stored else 1], len(shapes[0])
         place = axis + full if axis < 0 else axis
         if not 0 <= place < rank:
             raise IndexError("axis")
-        check_bounds(op, indices, shapes)
+        if bounds_are_due_on_cuda(indices[0]):
+            check_bounds(op, rows(indices, stored), shapes)
         sizes: list[int] = []
         for shape in shapes:
             sizes += shape if full == rank else shape[:rank]
         result = call(indices, values, sizes, place, expand, inputs_sorted)
     except Exception as failure:
         check = _checks.concat.check_triples
-        raise clearer(
-            failure, check, op, indices, values, shapes, axis, expand
-        ) from None
+        args = op, rows(indices, stored), values, shapes, axis, expand
+        raise clearer(failure, check, *args) from None
     return result, _checks.concat.result_sizes(shapes, place, expand)
 
 
@@ -211,7 +217,7 @@ def reshape_coo(op: str, x: Tensor, target: tuple[int, ...]) -> Tensor:
     if is_plain(x):
         with below_autograd():
             return reshape_coo_with(Tensor._values, _coo.new_coo, op, x, target)
-    return reshape_coo_with(_coo.Values.apply, _coo.Join.apply, op, x, target)
+    return reshape_coo_with(_coo.Values.call, _coo.Join.call, op, x, target)
 
 
 def reshape_coo_with(
@@ -276,7 +282,7 @@ def scatter_in_place(
             ops.tensor_scatter_update_(*args)
             return tensor
         if is_plain_reverse(tensor):
-            return _autograd.ScatterInPlace.apply(*args)
+            return _autograd.ScatterInPlace.call(*args)
     except Exception as failure:
         check = _checks.scatter.check_call
         raise clearer(failure, check, op, *args) from None

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._guards import detect_fake_mode
-from torch.autograd import Function
 
 from torch_sparse_ops._checks.common import show_kind
+from torch_sparse_ops._function import Function
 from torch_sparse_ops._modes import is_plain
 
 Sizes = tuple[int, ...]
@@ -51,13 +51,13 @@ def new_coo(
 
 def parts(coo: Tensor) -> tuple[Tensor, Tensor]:
     """[nnz, rank] indices and values, in the order stored."""
-    values = coo._values() if is_plain(coo) else Values.apply(coo)
+    values = coo._values() if is_plain(coo) else Values.call(coo)
     return coo._indices().t(), values
 
 
 def join(indices: Tensor, values: Tensor, shape: Sizes, is_coalesced: bool) -> Tensor:
     """The COO tensor of [nnz, rank] indices and of values."""
-    new = new_coo if is_plain(values) else Join.apply
+    new = new_coo if is_plain(values) else Join.call
     return new(values, indices.t(), tuple(shape), is_coalesced)
 
 
@@ -85,7 +85,7 @@ class Values(Function):
             check_agreement(grad, first, leader)
             # One entry says it all; the others of its coordinate would add to it.
             grad = zero_unless(first, grad)
-        return Join.apply(grad, indices, ctx.shape, ctx.is_coalesced)
+        return Join.call(grad, indices, ctx.shape, ctx.is_coalesced)
 
 
 class Join(Function):
@@ -107,7 +107,7 @@ class Join(Function):
         if grad is None:
             return None, None, None, None
         (indices,) = ctx.saved_tensors
-        return Pick.apply(grad, indices), None, None, None
+        return Pick.call(grad, indices), None, None, None
 
 
 class Pick(Function):
@@ -131,7 +131,7 @@ class Pick(Function):
         if grad is None:
             return None, None
         (indices,) = ctx.saved_tensors
-        coo = Join.apply(grad, indices, ctx.shape, False)
+        coo = Join.call(grad, indices, ctx.shape, False)
         return (coo.to_dense() if ctx.layout == torch.strided else coo), None
 
 

@@ -47,8 +47,12 @@ def sparse_concat(
 def _sparse_concat_coo(
     indices: list[Tensor], values: list[Tensor], *args: Any
 ) -> tuple[Tensor, Tensor, bool]:
-    # Of entries that are not there, nothing can be promised.
-    return (*sparse_concat(indices, values), False)
+    nnz = sum(x.shape[1] for x in indices)
+    return (
+        values[0].new_empty((nnz, *values[0].shape[1:])),
+        indices[0].new_empty((indices[0].shape[0], nnz)),
+        False,  # of entries that are not there, nothing can be promised
+    )
 
 
 @fake_kernel

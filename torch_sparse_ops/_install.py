@@ -46,14 +46,14 @@ def install(name: str, call: Callable[..., Any]) -> None:
 
 install("sparse_concat", _autograd.Concat.call)
 install("_sparse_concat_grad_values", _autograd.ConcatGradValues.call)
-install("tensor_scatter_update", _autograd.Scatter.apply)
-install("_tensor_scatter_update_grad_tensor", _autograd.ScatterGradTensor.apply)
-install("_tensor_scatter_update_grad_updates", _autograd.ScatterGradUpdates.apply)
+install("tensor_scatter_update", _autograd.Scatter.call)
+install("_tensor_scatter_update_grad_tensor", _autograd.ScatterGradTensor.call)
+install("_tensor_scatter_update_grad_updates", _autograd.ScatterGradUpdates.call)
 
 
 def transform_reshape(*args: Any) -> Tensor:
     raw.sparse_reshape(*args)
-    return _autograd.Reshape.apply(*args)
+    return _autograd.Reshape.call(*args)
 
 
 # Indices have no derivative, but may come in batches.

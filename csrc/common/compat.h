@@ -3,6 +3,7 @@
 #pragma once
 
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
+#include <torch/csrc/stable/c/shim.h>
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
@@ -34,17 +35,20 @@ using torch::stable::Tensor;
 // What the glue needs to know of a tensor, read once. Sizes and strides are
 // borrowed from the tensor.
 struct Meta {
-  int64_t dim;
-  const int64_t* sizes;
-  const int64_t* strides;
-  int32_t dtype;
-  int32_t device_type;
-  int32_t device_index;
+  int64_t dim = 0;
+  const int64_t* sizes = nullptr;
+  const int64_t* strides = nullptr;
+  int32_t dtype = 0;
+  int32_t device_type = 0;
+  int32_t device_index = 0;
 
-  explicit Meta(const Tensor& tensor) {
+  Meta() = default;
+
+  explicit Meta(const Tensor& tensor) : Meta(tensor.get()) {}
+
+  explicit Meta(AtenTensorHandle handle) {
     int64_t* borrowed_sizes = nullptr;
     int64_t* borrowed_strides = nullptr;
-    const AtenTensorHandle handle = tensor.get();
     TORCH_ERROR_CODE_CHECK(aoti_torch_get_dim(handle, &dim));
     TORCH_ERROR_CODE_CHECK(aoti_torch_get_sizes(handle, &borrowed_sizes));
     TORCH_ERROR_CODE_CHECK(aoti_torch_get_strides(handle, &borrowed_strides));
@@ -92,9 +96,58 @@ const T* const_data(const Tensor& tensor) {
 }
 
 template <typename T = void>
+const T* const_data(AtenTensorHandle handle) {
+  const void* data = nullptr;
+  TORCH_ERROR_CODE_CHECK(torch_get_const_data_ptr(handle, &data));
+  return static_cast<const T*>(data);
+}
+
+template <typename T = void>
 T* mutable_data(const Tensor& tensor) {
   return static_cast<T*>(tensor.mutable_data_ptr());
 }
+
+// A Tensor[] argument, which it owns. A vector of torch::stable::Tensor would
+// allocate once more for each.
+class TensorList {
+ public:
+  explicit TensorList(StableListHandle list) {
+    size_t count = 0;
+    TORCH_ERROR_CODE_CHECK(torch_list_size(list, &count));
+    handles_.reserve(count);
+    for (size_t i = 0; i < count; ++i) {
+      StableIValue item = 0;
+      TORCH_ERROR_CODE_CHECK(torch_list_get_item(list, i, &item));
+      handles_.push_back(torch::stable::detail::to<AtenTensorHandle>(item));
+    }
+    TORCH_ERROR_CODE_CHECK(torch_delete_list(list));
+  }
+  TensorList(const TensorList&) = delete;
+  TensorList& operator=(const TensorList&) = delete;
+  ~TensorList() {
+    for (const AtenTensorHandle handle : handles_) {
+      aoti_torch_delete_tensor_object(handle);
+    }
+  }
+
+  size_t size() const {
+    return handles_.size();
+  }
+  bool empty() const {
+    return handles_.empty();
+  }
+  AtenTensorHandle operator[](size_t i) const {
+    return handles_[i];
+  }
+  Tensor tensor(size_t i) const {
+    AtenTensorHandle handle = nullptr;
+    TORCH_ERROR_CODE_CHECK(aoti_torch_new_tensor_handle(handles_[i], &handle));
+    return Tensor(handle);
+  }
+
+ private:
+  std::vector<AtenTensorHandle> handles_;
+};
 
 inline Tensor contiguous(const Tensor& tensor, const Meta& meta) {
   return meta.contiguous() ? tensor : torch::stable::contiguous(tensor);
@@ -146,13 +199,21 @@ inline Tensor allocate(
   return allocate(like, dtype, sizes, strides);
 }
 
-// Indices of `entries` entries, stored one row per dimension and seen as
-// [entries, rank].
+// How an index matrix is given: [entries, rank], or [rank, entries] as COO
+// tensors store it.
+enum class IndexLayout { kEntries, kDimensions };
+
+// Indices of `entries` entries, stored one row per dimension.
 inline Tensor allocate_indices(
-    const Meta& like, int64_t entries, int64_t rank) {
-  return allocate(
-      like, aoti_torch_dtype_int64(), {entries, rank},
-      {1, entries > 0 ? entries : 1});
+    const Meta& like,
+    int64_t entries,
+    int64_t rank,
+    IndexLayout layout = IndexLayout::kEntries) {
+  const int64_t stride = entries > 0 ? entries : 1;
+  const int32_t dtype = aoti_torch_dtype_int64();
+  return layout == IndexLayout::kEntries
+             ? allocate(like, dtype, {entries, rank}, {1, stride})
+             : allocate(like, dtype, {rank, entries}, {stride, 1});
 }
 
 }  // namespace tso

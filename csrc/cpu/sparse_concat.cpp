@@ -1,4 +1,5 @@
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "../common/concat_plan.h"
@@ -11,31 +12,30 @@ namespace {
 
 // Throws for the first coordinate out of bounds.
 void check_bounds(const char* op, const ConcatPlan& plan) {
-  for (int64_t i = 0; i < plan.count; ++i) {
-    const IndexView& indices = plan.indices[i];
+  for (int64_t i = 0; i < plan.count(); ++i) {
+    const ConcatInput& input = plan.inputs[i];
     const BadCoordinate bad =
-        find_bad_coordinate(indices, plan.nnz[i], plan.shape(i), plan.rank);
+        find_bad_coordinate(input.indices, input.nnz, input.shape, plan.rank);
     if (bad.entry >= 0) {
       fail_index(
           op, ": indices must be within the shape (got ",
-          indices.at(bad.entry, bad.dim), " in dimension ", bad.dim,
+          input.indices.at(bad.entry, bad.dim), " in dimension ", bad.dim,
           " of entry ", bad.entry, " of input ", i, ", shape ",
-          Ints{plan.shape(i), plan.rank}, ")");
+          Ints{input.shape, plan.rank}, ")");
     }
   }
 }
 
 // The order that sorts an input whose coordinates are in bounds; empty if it
 // is sorted.
-std::vector<int64_t> sorting_order(const ConcatPlan& plan, int64_t input) {
-  const int64_t nnz = plan.nnz[input];
+std::vector<int64_t> sorting_order(const ConcatInput& input, int64_t rank) {
+  const int64_t nnz = input.nnz;
   std::vector<uint64_t> keys(nnz);
   bool sorted = true;
   for (int64_t entry = 0; entry < nnz; ++entry) {
     int64_t key = 0;
-    for (int64_t d = 0; d < plan.rank; ++d) {
-      key = multiply_add(
-          key, plan.shape(input)[d], plan.indices[input].at(entry, d));
+    for (int64_t d = 0; d < rank; ++d) {
+      key = multiply_add(key, input.shape[d], input.indices.at(entry, d));
     }
     keys[entry] = static_cast<uint64_t>(key);
     sorted &= entry == 0 || keys[entry - 1] <= keys[entry];
@@ -44,26 +44,27 @@ std::vector<int64_t> sorting_order(const ConcatPlan& plan, int64_t input) {
                 : stable_order(Parallel::for_bytes(nnz * 64), std::move(keys));
 }
 
-// Runs the job; values of the inputs are `values`, null where there are no
-// entries. Returns whether every input was strictly increasing.
-template <ConcatDirection kDirection>
+// Runs the job; source_values(i) are the values of input i. Returns whether
+// every input was strictly increasing.
+template <ConcatDirection kDirection, typename Values>
 bool concat(
     const char* op,
     const ConcatPlan& plan,
-    const std::vector<char*>& values,
+    const Values& source_values,
     char* out_values,
     int64_t* out_indices,
     int64_t width) {
   if (plan.total == 0) {
     return true;
   }
-  ConcatJob job{plan.rank, plan.axis,   plan.total, plan.out_shape.data(),
+  ConcatJob job{plan.rank, plan.axis,   plan.total, plan.out_shape,
                 {},        out_indices, out_values, width};
-  job.sources.reserve(plan.count);
-  for (int64_t i = 0; i < plan.count; ++i) {
+  job.sources.reserve(plan.inputs.size());
+  for (int64_t i = 0; i < plan.count(); ++i) {
+    const ConcatInput& input = plan.inputs[i];
     job.sources.push_back(
-        {plan.indices[i], nullptr, plan.nnz[i], plan.offsets[i], plan.shape(i),
-         values[i]});
+        {input.indices, nullptr, input.nnz, input.offset, input.shape,
+         source_values(i)});
   }
   const Parallel parallel =
       Parallel::for_bytes(2 * plan.total * (8 * plan.rank + width));
@@ -71,9 +72,9 @@ bool concat(
   const bool in_order = findings.bad >= 0;
   if (!in_order) {
     check_bounds(op, plan);
-    std::vector<std::vector<int64_t>> orders(plan.count);
-    for (int64_t i = 0; i < plan.count; ++i) {
-      orders[i] = sorting_order(plan, i);
+    std::vector<std::vector<int64_t>> orders(plan.inputs.size());
+    for (int64_t i = 0; i < plan.count(); ++i) {
+      orders[i] = sorting_order(plan.inputs[i], plan.rank);
       job.sources[i].order = orders[i].empty() ? nullptr : orders[i].data();
     }
     findings = run_concat<kDirection>(parallel, job);
@@ -82,16 +83,25 @@ bool concat(
   return in_order && findings.repeats >= 0;
 }
 
-std::tuple<Tensor, Tensor, bool> concat_forward(
-    const char* op,
-    const std::vector<Tensor>& indices,
-    const std::vector<Tensor>& values,
+struct Concatenated {
+  Tensor values;
+  Tensor indices;
+  bool strict;  // whether every input was strictly increasing
+};
+
+Concatenated concat_forward(
+    StableListHandle index_list,
+    StableListHandle value_list,
+    IndexLayout layout,
     const std::vector<int64_t>& shapes,
     int64_t concat_dim,
     bool expand) {
+  constexpr const char* kName = "sparse_concat";
+  const TensorList indices(index_list);
+  const TensorList values(value_list);
   const ConcatPlan plan =
-      plan_concat(op, indices, &values, shapes, concat_dim, expand);
-  const Meta& like = plan.values[0];
+      plan_concat(kName, indices, layout, &values, shapes, concat_dim, expand);
+  const Meta& like = plan.inputs[0].values;
   std::vector<int64_t> sizes(like.sizes, like.sizes + like.dim);
   sizes[0] = plan.total;
   int64_t width = like.element_size();
@@ -99,61 +109,62 @@ std::tuple<Tensor, Tensor, bool> concat_forward(
     width *= sizes[d];
   }
   const Tensor out_values = allocate(like, like.dtype, sizes);
-  const Tensor out_indices = allocate_indices(like, plan.total, plan.rank);
+  const Tensor out_indices =
+      allocate_indices(like, plan.total, plan.rank, layout);
   std::vector<Tensor> packed;
-  std::vector<char*> pointers;
-  pointers.reserve(values.size());
-  for (int64_t i = 0; i < plan.count; ++i) {
-    const Tensor* value = &values[i];
-    if (!plan.values[i].contiguous()) {
-      packed.push_back(torch::stable::contiguous(*value));
-      value = &packed.back();
+  const auto source_values = [&](int64_t i) {
+    if (plan.inputs[i].values.contiguous()) {
+      return const_cast<char*>(const_data<char>(values[i]));
     }
-    pointers.push_back(const_cast<char*>(const_data<char>(*value)));
-  }
+    packed.push_back(torch::stable::contiguous(values.tensor(i)));
+    return const_cast<char*>(const_data<char>(packed.back()));
+  };
   const bool strict = concat<ConcatDirection::kForward>(
-      op, plan, pointers, mutable_data<char>(out_values),
+      kName, plan, source_values, mutable_data<char>(out_values),
       mutable_data<int64_t>(out_indices), width);
   return {out_values, out_indices, strict};
 }
 
 std::tuple<Tensor, Tensor> sparse_concat_cpu(
-    const std::vector<Tensor>& indices,
-    const std::vector<Tensor>& values,
+    StableListHandle indices,
+    StableListHandle values,
     std::vector<int64_t> shapes,
     int64_t concat_dim,
     bool expand_nonconcat_dims,
     bool /*inputs_sorted: found out while reading*/) {
-  const auto [out_values, out_indices, strict] = concat_forward(
-      "sparse_concat", indices, values, shapes, concat_dim,
+  Concatenated result = concat_forward(
+      indices, values, IndexLayout::kEntries, shapes, concat_dim,
       expand_nonconcat_dims);
-  return {out_values, out_indices};
+  return {std::move(result.values), std::move(result.indices)};
 }
 
 std::tuple<Tensor, Tensor, bool> sparse_concat_coo_cpu(
-    const std::vector<Tensor>& indices,
-    const std::vector<Tensor>& values,
+    StableListHandle indices,
+    StableListHandle values,
     std::vector<int64_t> shapes,
     int64_t concat_dim,
     bool expand_nonconcat_dims,
     bool /*inputs_sorted*/) {
-  return concat_forward(
-      "sparse_concat", indices, values, shapes, concat_dim,
+  Concatenated result = concat_forward(
+      indices, values, IndexLayout::kDimensions, shapes, concat_dim,
       expand_nonconcat_dims);
+  return {std::move(result.values), std::move(result.indices), result.strict};
 }
 
 std::vector<Tensor> sparse_concat_grad_values_cpu(
     const Tensor& grad_values,
-    const std::vector<Tensor>& indices,
+    StableListHandle index_list,
     std::vector<int64_t> shapes,
     int64_t concat_dim,
     bool expand_nonconcat_dims,
     bool /*inputs_sorted*/) {
   constexpr const char* kName = "_sparse_concat_grad_values";
+  const TensorList indices(index_list);
   const ConcatPlan plan = plan_concat(
-      kName, indices, nullptr, shapes, concat_dim, expand_nonconcat_dims);
+      kName, indices, IndexLayout::kEntries, nullptr, shapes, concat_dim,
+      expand_nonconcat_dims);
   const Meta meta(grad_values);
-  check_grad_values(kName, plan, meta, Meta(indices[0]));
+  check_grad_values(kName, plan, meta);
   const Tensor grad = contiguous(grad_values, meta);
   std::vector<int64_t> sizes(meta.sizes, meta.sizes + meta.dim);
   int64_t width = meta.element_size();
@@ -161,15 +172,14 @@ std::vector<Tensor> sparse_concat_grad_values_cpu(
     width *= sizes[d];
   }
   std::vector<Tensor> grads;
-  std::vector<char*> pointers;
-  for (int64_t i = 0; i < plan.count; ++i) {
-    sizes[0] = plan.nnz[i];
+  grads.reserve(plan.inputs.size());
+  for (const ConcatInput& input : plan.inputs) {
+    sizes[0] = input.nnz;
     grads.push_back(allocate(meta, meta.dtype, sizes));
-    pointers.push_back(mutable_data<char>(grads.back()));
   }
   concat<ConcatDirection::kTranspose>(
-      kName, plan, pointers, const_cast<char*>(const_data<char>(grad)), nullptr,
-      width);
+      kName, plan, [&](int64_t i) { return mutable_data<char>(grads[i]); },
+      const_cast<char*>(const_data<char>(grad)), nullptr, width);
   return grads;
 }
 

@@ -26,20 +26,21 @@ struct ConcatJob {
     int64_t start = 0;
     sources.reserve(values.size());
     for (size_t i = 0; i < values.size(); ++i) {
-      if (plan.nnz[i] > 0) {
+      const ConcatInput& input = plan.inputs[i];
+      if (input.nnz > 0) {
         // The forward reads these values and the transpose owns them.
         char* data = const_cast<char*>(const_data<char>(values[i]));
-        sources.push_back({plan.indices[i], data, start, plan.offsets[i]});
-        start += plan.nnz[i];
+        sources.push_back({input.indices, data, start, input.offset});
+        start += input.nnz;
       }
     }
     // Sorted inputs follow one another within each prefix, the coordinates
     // before the axis: the rest of the key is in order already.
     keys.axis = plan.axis;
     keys.dims = static_cast<int>(inputs_sorted ? plan.axis : plan.rank);
-    row_major_strides(plan.out_shape.data(), keys.dims, keys.strides);
+    row_major_strides(plan.out_shape, keys.dims, keys.strides);
     int64_t volume_of_keys = 1;
-    volume(plan.out_shape.data(), keys.dims, &volume_of_keys);
+    volume(plan.out_shape, keys.dims, &volume_of_keys);
     const bool whole = inputs_sorted ? sources.size() == 1 : plan.total == 1;
     while (!whole && key_bits < 63 &&
            (int64_t{1} << key_bits) < volume_of_keys) {
@@ -171,26 +172,30 @@ void run(
 }
 
 std::tuple<Tensor, Tensor> concat(
-    const char* op,
-    const std::vector<Tensor>& indices,
-    const std::vector<Tensor>& values,
+    StableListHandle index_list,
+    StableListHandle value_list,
+    IndexLayout layout,
     const std::vector<int64_t>& shapes,
     int64_t concat_dim,
     bool expand_nonconcat_dims,
     bool inputs_sorted) {
+  const TensorList indices(index_list);
+  const TensorList values(value_list);
   const ConcatPlan plan = plan_concat(
-      op, indices, &values, shapes, concat_dim, expand_nonconcat_dims);
-  const Meta meta(values[0]);
+      "sparse_concat", indices, layout, &values, shapes, concat_dim,
+      expand_nonconcat_dims);
+  const Meta& meta = plan.inputs[0].values;
   const DeviceScope device(meta.device_index);
   std::vector<Tensor> rows;
   rows.reserve(values.size());
-  for (const Tensor& tensor : values) {
-    rows.push_back(contiguous(tensor, Meta(tensor)));
+  for (size_t i = 0; i < values.size(); ++i) {
+    rows.push_back(contiguous(values.tensor(i), plan.inputs[i].values));
   }
   std::vector<int64_t> sizes(meta.sizes, meta.sizes + meta.dim);
   sizes[0] = plan.total;
   const Tensor out_values = allocate(meta, meta.dtype, sizes);
-  const Tensor out_indices = allocate_indices(meta, plan.total, plan.rank);
+  const Tensor out_indices =
+      allocate_indices(meta, plan.total, plan.rank, layout);
   int64_t row_bytes = meta.element_size();
   for (int64_t d = 1; d < meta.dim; ++d) {
     row_bytes *= meta.sizes[d];
@@ -204,44 +209,46 @@ std::tuple<Tensor, Tensor> concat(
 }
 
 std::tuple<Tensor, Tensor> sparse_concat_cuda(
-    std::vector<Tensor> indices,
-    std::vector<Tensor> values,
+    StableListHandle indices,
+    StableListHandle values,
     std::vector<int64_t> shapes,
     int64_t concat_dim,
     bool expand_nonconcat_dims,
     bool inputs_sorted) {
   return concat(
-      "sparse_concat", indices, values, shapes, concat_dim,
+      indices, values, IndexLayout::kEntries, shapes, concat_dim,
       expand_nonconcat_dims, inputs_sorted);
 }
 
 // Whether the result is coalesced is the caller's word: finding out would take
 // a read of the host.
 std::tuple<Tensor, Tensor, bool> sparse_concat_coo_cuda(
-    std::vector<Tensor> indices,
-    std::vector<Tensor> values,
+    StableListHandle indices,
+    StableListHandle values,
     std::vector<int64_t> shapes,
     int64_t concat_dim,
     bool expand_nonconcat_dims,
     bool inputs_sorted) {
   auto [out_values, out_indices] = concat(
-      "sparse_concat", indices, values, shapes, concat_dim,
+      indices, values, IndexLayout::kDimensions, shapes, concat_dim,
       expand_nonconcat_dims, inputs_sorted);
   return {out_values, out_indices, inputs_sorted};
 }
 
 std::vector<Tensor> sparse_concat_grad_values_cuda(
     Tensor grad_values,
-    std::vector<Tensor> indices,
+    StableListHandle index_list,
     std::vector<int64_t> shapes,
     int64_t concat_dim,
     bool expand_nonconcat_dims,
     bool inputs_sorted) {
   constexpr const char* kName = "_sparse_concat_grad_values";
+  const TensorList indices(index_list);
   const ConcatPlan plan = plan_concat(
-      kName, indices, nullptr, shapes, concat_dim, expand_nonconcat_dims);
+      kName, indices, IndexLayout::kEntries, nullptr, shapes, concat_dim,
+      expand_nonconcat_dims);
   const Meta meta(grad_values);
-  check_grad_values(kName, plan, meta, Meta(indices[0]));
+  check_grad_values(kName, plan, meta);
   const DeviceScope device(meta.device_index);
   const Tensor grad = contiguous(grad_values, meta);
   std::vector<int64_t> sizes(meta.sizes, meta.sizes + meta.dim);
@@ -251,8 +258,8 @@ std::vector<Tensor> sparse_concat_grad_values_cuda(
   }
   std::vector<Tensor> results;
   results.reserve(indices.size());
-  for (int64_t nnz : plan.nnz) {
-    sizes[0] = nnz;
+  for (const ConcatInput& input : plan.inputs) {
+    sizes[0] = input.nnz;
     results.push_back(allocate(meta, meta.dtype, sizes));
   }
   if (row_bytes > 0) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from torch import Tensor
 
@@ -22,7 +23,10 @@ def sparse_concat(
     concat.check(op, indices, values, shapes, concat_dim, expand_nonconcat_dims)
 
 
-_sparse_concat_coo = sparse_concat
+def _sparse_concat_coo(
+    indices: Sequence[Tensor], values: Sequence[Tensor], *args: Any
+) -> None:
+    sparse_concat([x.t() for x in indices], values, *args)
 
 
 def _sparse_concat_grad_values(
