@@ -31,7 +31,7 @@ SWITCHES := USE_CUDA FORCE_CUDA CUDA_HOME CUDA_PATH TORCH_CUDA_ARCH_LIST NVCC_FL
 export $(SWITCHES)
 
 .PHONY: help demo test test-extended lint format wheel sdist bench bench-full sanitize \
-    instruction-counts cuda-build clean distclean FORCE
+    line-coverage instruction-counts cuda-build clean distclean FORCE
 .DEFAULT_GOAL := help
 
 help:
@@ -40,7 +40,8 @@ help:
 	@echo 'make test-extended  run the slow tests: packaging, export, AOTInductor, ...'
 	@echo 'make lint           check formatting and lint; make format: repair them'
 	@echo 'make bench          benchmark quickly; make bench-full: everything'
-	@echo 'make sanitize       run the CUDA kernels on the CPU under ASan, UBSan, TSan'
+	@echo 'make sanitize       run the kernels, CUDA ones on the CPU, under ASan, UBSan, TSan'
+	@echo 'make line-coverage  show that the random tests run every line of the CPU kernels'
 	@echo 'make instruction-counts   count what the CPU kernels execute, under valgrind'
 	@echo 'make cuda-build     compile the CUDA kernels with nvcc; test beside a CUDA torch'
 	@echo 'make wheel          build a wheel into dist/; make sdist: the source archive'
@@ -124,7 +125,11 @@ bench-full: $(VENV)/.extra-bench
 	$(PY) benchmarks/run.py --full
 
 sanitize: $(VENV)/.extra-test
+	$(PY) tests/instrumented/sanitize.py
 	$(PY) tests/cuda_on_host/sanitize.py
+
+line-coverage: $(VENV)/.extra-test
+	$(PY) tests/instrumented/line_coverage.py
 
 instruction-counts: $(VENV)/.built
 	$(PY) tests/instruction_counts/count.py

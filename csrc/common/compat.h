@@ -90,21 +90,26 @@ struct Meta {
   }
 };
 
-template <typename T = void>
-const T* const_data(const Tensor& tensor) {
-  return static_cast<const T*>(tensor.const_data_ptr());
-}
+// Where a tensor without elements has its data: memcpy wants no null pointer,
+// even to copy nothing.
+alignas(64) inline char no_data[64];
 
 template <typename T = void>
 const T* const_data(AtenTensorHandle handle) {
   const void* data = nullptr;
   TORCH_ERROR_CODE_CHECK(torch_get_const_data_ptr(handle, &data));
-  return static_cast<const T*>(data);
+  return static_cast<const T*>(data != nullptr ? data : no_data);
+}
+
+template <typename T = void>
+const T* const_data(const Tensor& tensor) {
+  return const_data<T>(tensor.get());
 }
 
 template <typename T = void>
 T* mutable_data(const Tensor& tensor) {
-  return static_cast<T*>(tensor.mutable_data_ptr());
+  void* data = tensor.mutable_data_ptr();
+  return static_cast<T*>(data != nullptr ? data : no_data);
 }
 
 // A Tensor[] argument, which it owns. A vector of torch::stable::Tensor would

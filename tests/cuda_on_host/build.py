@@ -207,6 +207,19 @@ SANITIZER_OPTIONS = {
 }
 
 
+def address_sanitizer() -> str:
+    """What has to be loaded before a program that loads instrumented libraries."""
+    paths = []
+    # AddressSanitizer looks for __cxa_throw as it loads.
+    for name in ("libasan.so", "libstdc++.so.6"):
+        command = [*CXX, f"-print-file-name={name}"]
+        path = subprocess.check_output(command, text=True).strip()
+        if not Path(path).is_file():
+            raise RuntimeError(f"{CXX[0]} has no {name}")
+        paths.append(path)
+    return " ".join(paths)
+
+
 def run_program(program: Path, *args: str) -> subprocess.CompletedProcess[str]:
     """Runs a program that was built here; its stdout holds stderr too."""
     # ThreadSanitizer needs addresses that recent kernels randomise too much.

@@ -13,7 +13,6 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import build
 
@@ -35,18 +34,10 @@ def run_driver(variant: build.Variant, *args: str) -> str | None:
     return None
 
 
-def library(name: str) -> str:
-    path = subprocess.check_output([*build.CXX, f"-print-file-name={name}"], text=True)
-    if not Path(path.strip()).is_file():
-        sys.exit(f"{build.CXX[0]} has no {name}")
-    return path.strip()
-
-
 def run_tests() -> str | None:
-    # AddressSanitizer has to be loaded first; it looks for __cxa_throw as it loads.
-    preload = f"{library('libasan.so')} {library('libstdc++.so.6')}"
     env = os.environ | build.SANITIZER_OPTIONS
-    env |= {"LD_PRELOAD": preload, "CUDA_ON_HOST_SANITIZER": "address"}
+    env |= {"LD_PRELOAD": build.address_sanitizer()}
+    env |= {"CUDA_ON_HOST_SANITIZER": "address"}
     build.build_library(build.ASAN)
     tests = build.ROOT / "tests" / "test_cuda_on_host.py"
     # -s: what a sanitizer says before it ends the process is not caught and lost.
