@@ -55,6 +55,16 @@ def concat_values(
     return ops.sparse_concat(indices, filled, *ctx.args)[0]
 
 
+def concat_gradients(
+    ctx: Any, indices: Sequence[Tensor], grad: Tensor | None
+) -> tuple[Tensor | None, ...]:
+    """One for each argument of Concat."""
+    constants = (None,) * (CONCAT_ARGS + len(indices))
+    if grad is None:
+        return constants + (None,) * len(indices)
+    return constants + tuple(ops._sparse_concat_grad_values(grad, indices, *ctx.args))
+
+
 class Concat(Function):
     @classmethod
     def call(
@@ -93,13 +103,7 @@ class Concat(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]:
-        constants = (None,) * (CONCAT_ARGS + len(ctx.value_shapes))
-        if grad is None:
-            return constants + (None,) * len(ctx.value_shapes)
-        indices = ctx.saved_tensors
-        return constants + tuple(
-            ops._sparse_concat_grad_values(grad, indices, *ctx.args)
-        )
+        return concat_gradients(ctx, ctx.saved_tensors, grad)
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Tensor | None) -> tuple[Tensor | None, None]:
@@ -124,11 +128,8 @@ class ConcatCoo(Concat):
             return ops._sparse_concat_coo(*halves(tensors), *args)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        indices, values = halves(inputs[CONCAT_ARGS:])
-        args = inputs[:CONCAT_ARGS]
-        rows = [x.t() for x in indices]
-        Concat.setup_context(ctx, (*args, *rows, *values), output)
+    def backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]:
+        return concat_gradients(ctx, [x.t() for x in ctx.saved_tensors], grad)
 
 
 class ConcatGradValues(Function):

@@ -107,15 +107,19 @@ def concat_coo(
     if is_plain(*inputs):
         with below_autograd():
             return concat_coo_with(
-                Tensor._values, ops._sparse_concat_coo, _coo.new_coo, *args
+                stored_values, ops._sparse_concat_coo, _coo.new_coo, *args
             )
     return concat_coo_with(
         _coo.Values.call, _autograd.ConcatCoo.call, _coo.Join.call, *args
     )
 
 
+def stored_values(*coos: Tensor) -> list[Tensor]:
+    return [*map(Tensor._values, coos)]
+
+
 def concat_coo_with(
-    values_of: Callable[..., Tensor],
+    values_of: Callable[..., Sequence[Tensor]],
     call: Callable[..., Any],
     join: Callable[..., Tensor],
     op: str,
@@ -126,7 +130,7 @@ def concat_coo_with(
 ) -> Tensor:
     try:
         indices = [*map(Tensor._indices, inputs)]
-        values = [*map(values_of, inputs)]
+        values = values_of(*inputs)
         coalesced = all(map(Tensor.is_coalesced, inputs))
     except Exception:
         check_inputs(op, inputs)
@@ -217,7 +221,7 @@ def reshape_coo(op: str, x: Tensor, target: tuple[int, ...]) -> Tensor:
     if is_plain(x):
         with below_autograd():
             return reshape_coo_with(Tensor._values, _coo.new_coo, op, x, target)
-    return reshape_coo_with(_coo.Values.call, _coo.Join.call, op, x, target)
+    return reshape_coo_with(_coo.differentiable_values, _coo.Join.call, op, x, target)
 
 
 def reshape_coo_with(

@@ -51,7 +51,7 @@ def new_coo(
 
 def parts(coo: Tensor) -> tuple[Tensor, Tensor]:
     """[nnz, rank] indices and values, in the order stored."""
-    values = coo._values() if is_plain(coo) else Values.call(coo)
+    values = coo._values() if is_plain(coo) else differentiable_values(coo)
     return coo._indices().t(), values
 
 
@@ -61,31 +61,44 @@ def join(indices: Tensor, values: Tensor, shape: Sizes, is_coalesced: bool) -> T
     return new(values, indices.t(), tuple(shape), is_coalesced)
 
 
+def differentiable_values(coo: Tensor) -> Tensor:
+    (values,) = Values.call(coo)
+    return values
+
+
 class Values(Function):
-    """The values of a COO tensor."""
+    """The values of COO tensors."""
 
     @staticmethod
-    def forward(coo: Tensor) -> Tensor:
-        return coo._values().detach()
+    def forward(*coos: Tensor) -> tuple[Tensor, ...]:
+        return tuple(coo._values().detach() for coo in coos)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
-        (coo,) = inputs
-        ctx.shape, ctx.is_coalesced = coo.shape, coo.is_coalesced()
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
+        ctx.facts = [(coo.shape, coo.is_coalesced()) for coo in inputs]
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(coo._indices())
+        ctx.save_for_backward(*map(Tensor._indices, inputs))
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor | None) -> Tensor | None:
-        if grad is None:
-            return None
-        (indices,) = ctx.saved_tensors
-        if not ctx.is_coalesced:
-            first, leader = first_of_each(indices, ctx.shape)
-            check_agreement(grad, first, leader)
-            # One entry says it all; the others of its coordinate would add to it.
-            grad = zero_unless(first, grad)
-        return Join.call(grad, indices, ctx.shape, ctx.is_coalesced)
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        return tuple(
+            None if grad is None else coo_gradient(grad, indices, *facts)
+            for grad, indices, facts in zip(
+                grads, ctx.saved_tensors, ctx.facts, strict=True
+            )
+        )
+
+
+def coo_gradient(
+    grad: Tensor, indices: Tensor, shape: Sizes, is_coalesced: bool
+) -> Tensor:
+    """Of a COO tensor whose values have the gradient `grad`."""
+    if not is_coalesced:
+        first, leader = first_of_each(indices, shape)
+        check_agreement(grad, first, leader)
+        # One entry says it all; the others of its coordinate would add to it.
+        grad = zero_unless(first, grad)
+    return Join.call(grad, indices, shape, is_coalesced)
 
 
 class Join(Function):
