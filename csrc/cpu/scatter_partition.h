@@ -27,6 +27,16 @@ struct CarriedUpdate {
   uint32_t slice;
 };
 
+// One byte fits beside the slice, and half the memory to move is a fifth of the
+// time.
+template <>
+struct CarriedUpdate<uint8_t> {
+  static constexpr int kMaxShift = 24;
+
+  uint32_t value : 8;
+  uint32_t slice : 24;
+};
+
 // Position is uint32_t where that holds every row.
 template <typename Position>
 struct NumberedRow {
@@ -107,7 +117,7 @@ ScatterPartition<Entry> partition_rows(
     int64_t* counts = next.data() + thread * pitch;
     bad[thread] = each_slices(
         rows, share * thread, std::min(count, share * (thread + 1)), outside,
-        [&](int64_t, int64_t some, const int64_t* named) {
+        [&](int64_t, int64_t some, const int64_t* named, bool) {
 #pragma GCC unroll 4
           for (int64_t i = 0; i < some; ++i) {
             ++counts[named[i] >> shift];
@@ -138,7 +148,7 @@ ScatterPartition<Entry> partition_rows(
     int64_t* places = next.data() + thread * pitch;
     each_slices(
         rows, share * thread, std::min(count, share * (thread + 1)), outside,
-        [&](int64_t row, int64_t some, const int64_t* named) {
+        [&](int64_t row, int64_t some, const int64_t* named, bool) {
 #pragma GCC unroll 4
           for (int64_t i = 0; i < some; ++i) {
             const int64_t slice = named[i];

@@ -80,9 +80,9 @@ struct ScatterRows {
   }
 };
 
-// Calls f(row, count, slices) for rows [begin, end) some at a time, with the
-// slices they name and `outside` for those out of bounds. Returns the first of
-// these, or -1.
+// Calls f(row, count, slices, bad) for rows [begin, end) some at a time, with
+// the slices they name, `outside` for those out of bounds and whether there are
+// any. Returns the first of these, or -1.
 template <typename Index, typename F>
 int64_t each_slices(
     const ScatterRows<Index>& rows,
@@ -94,10 +94,11 @@ int64_t each_slices(
   int64_t slices[kColumnBlock];
   for (int64_t row = begin; row < end; row += kColumnBlock) {
     const int64_t count = std::min(kColumnBlock, end - row);
-    if (rows.slices(row, count, outside, slices) && first_bad < 0) {
+    const bool bad = rows.slices(row, count, outside, slices);
+    if (bad && first_bad < 0) {
       first_bad = row + (std::find(slices, slices + count, outside) - slices);
     }
-    f(row, count, slices);
+    f(row, count, slices, bad);
   }
   return first_bad;
 }
@@ -106,7 +107,7 @@ int64_t each_slices(
 template <typename Index>
 int64_t find_bad_row(const ScatterRows<Index>& rows, int64_t count) {
   return each_slices(
-      rows, 0, count, -1, [](int64_t, int64_t, const int64_t*) {});
+      rows, 0, count, -1, [](int64_t, int64_t, const int64_t*, bool) {});
 }
 
 }  // namespace tso

@@ -184,14 +184,16 @@ void update(
           parallel, plan, rows, like,
           [](int64_t, uint32_t slice) { return NamedSlice{slice}; }, write);
     } else if constexpr (carried(width())) {
-      using Entry = CarriedUpdate<Carrier<width()>>;
+      using Value = Carrier<width()>;
+      using Entry = CarriedUpdate<Value>;
       with_partition<Entry>(
           parallel, plan, rows, like,
           [updates = target.updates](int64_t row, uint32_t slice) {
-            Entry entry{0, slice};
-            std::memcpy(
-                &entry.value, updates + row * sizeof(entry.value),
-                sizeof(entry.value));
+            Value value;
+            Entry entry;
+            std::memcpy(&value, updates + row * sizeof(value), sizeof(value));
+            entry.value = value;
+            entry.slice = slice;
             return entry;
           },
           write);

@@ -58,12 +58,9 @@ inline void clear_slice(char* out, int64_t slice, int64_t slice_bytes) {
 // the cache take half as long.
 constexpr int64_t kFetchAhead = 24;
 
-// Asks for a slice that is about to be written; -1 asks for nothing much.
+// Asks for a slice that is about to be written.
 inline void fetch(const char* out, int64_t slice, int64_t slice_bytes) {
-  const uintptr_t offset = static_cast<uintptr_t>(slice * slice_bytes);
-  __builtin_prefetch(
-      reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(out) + offset),
-      1);
+  __builtin_prefetch(out + slice * slice_bytes, 1);
 }
 
 template <typename Entry>
@@ -89,11 +86,14 @@ int64_t update_rows(
   const auto write_rows = [&](const auto& write) {
     return each_slices(
         rows, 0, count, -1,
-        [local, write](int64_t row, int64_t some, const int64_t* slices) {
-          for (int64_t i = 0; i < some; ++i) {
-            if (i + kFetchAhead < some) {
-              fetch(local.out, slices[i + kFetchAhead], local.slice_bytes);
-            }
+        [local, write](
+            int64_t row, int64_t some, const int64_t* slices, bool bad) {
+          int64_t i = 0;
+          for (; !bad && i + kFetchAhead < some; ++i) {
+            fetch(local.out, slices[i + kFetchAhead], local.slice_bytes);
+            write(slices[i], row + i);
+          }
+          for (; i < some; ++i) {
             if (slices[i] >= 0) {
               write(slices[i], row + i);
             }
@@ -156,7 +156,8 @@ void write_block(
     NamedSlices&) {
   for (; entry < end; ++entry) {
     fetch_ahead(entry, end, out, kBytes);
-    std::memcpy(out + int64_t{entry->slice} * kBytes, &entry->value, kBytes);
+    const Carrier<kBytes> value = entry->value;
+    std::memcpy(out + int64_t{entry->slice} * kBytes, &value, kBytes);
   }
 }
 
@@ -360,12 +361,13 @@ void deliver_rows(
   each_slices(
       rows, begin, std::min(count, begin + partition.share),
       partition.blocks << shift,
-      [&](int64_t row, int64_t some, const int64_t* slices) {
+      [&](int64_t row, int64_t some, const int64_t* slices, bool) {
         char* to = out + row * kBytes;
 #pragma GCC unroll 4
         for (int64_t i = 0; i < some; ++i) {
           const auto* entry = entries + next[slices[i] >> shift]++;
-          std::memcpy(to + i * kBytes, &entry->value, kBytes);
+          const Carrier<kBytes> value = entry->value;
+          std::memcpy(to + i * kBytes, &value, kBytes);
         }
       });
 }
