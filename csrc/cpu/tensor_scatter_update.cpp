@@ -13,25 +13,15 @@ namespace {
 // Calls f(rows) with the index matrix in the type of its elements.
 template <typename F>
 void with_rows(const ScatterPlan& plan, const Tensor& indices, const F& f) {
-  const Meta meta(indices);
   std::vector<int64_t> strides(plan.depth);
   row_major_strides(plan.sizes.data(), plan.depth, strides.data());
-  int64_t row_stride = 0;
-  int64_t dim_stride = 0;
-  const Tensor matrix = fold_rows(indices, meta, [&](int64_t row, int64_t dim) {
-    row_stride = row;
-    dim_stride = dim;
-  });
-  const auto call = [&](auto* data) {
-    f(ScatterRows<std::remove_const_t<std::remove_pointer_t<decltype(data)>>>{
-        data, row_stride, dim_stride, plan.depth, plan.sizes.data(),
-        strides.data()});
-  };
-  if (meta.dtype == aoti_torch_dtype_int64()) {
-    call(const_data<int64_t>(matrix));
-  } else {
-    call(const_data<int32_t>(matrix));
-  }
+  with_index_matrix(
+      indices, [&](auto* data, int64_t row_stride, int64_t dim_stride) {
+        f(ScatterRows<
+            std::remove_const_t<std::remove_pointer_t<decltype(data)>>>{
+            data, row_stride, dim_stride, plan.depth, plan.sizes.data(),
+            strides.data()});
+      });
 }
 
 template <typename Index>
@@ -294,8 +284,8 @@ void tensor_scatter_update_inplace_cpu(
   check_no_overlap(kName, meta);
   const Tensor own_indices =
       without_sharing(indices, indices_meta, tensor, meta);
-  const Tensor own_updates = contiguous(
-      without_sharing(updates, updates_meta, tensor, meta), updates_meta);
+  const Tensor own_updates =
+      contiguous_without_sharing(updates, updates_meta, tensor, meta);
   with_rows(plan, own_indices, [&](const auto& rows) {
     if (meta.contiguous()) {
       update(
@@ -338,10 +328,8 @@ Tensor tensor_scatter_update_grad_updates_cpu(
   const Meta indices_meta(indices);
   const ScatterPlan plan = plan_scatter(kName, meta, indices_meta, nullptr);
   const Tensor source = contiguous(grad, meta);
-  std::vector<int64_t> sizes(
-      indices_meta.sizes, indices_meta.sizes + indices_meta.dim - 1);
-  sizes.insert(sizes.end(), meta.sizes + plan.depth, meta.sizes + meta.dim);
-  const Tensor out = allocate(meta, meta.dtype, sizes);
+  const Tensor out =
+      allocate(meta, meta.dtype, updates_shape(meta, indices_meta, plan.depth));
   if (plan.rows == 0 || plan.slice_bytes == 0) {
     return out;
   }
