@@ -316,6 +316,55 @@ def test_first_bad_row_of_many_is_named(call):
     assert tensor.sum() == 0
 
 
+# Large enough for rows to be dealt out by destination: every width of a slice, a
+# third of the rows on slices already named, some of them out of bounds.
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("dtype", "shape", "index_dtype"),
+    [
+        (torch.bool, (1_200, 1_000), torch.int64),
+        (torch.bfloat16, (700_000,), torch.int64),
+        (torch.float32, (900, 1_100), torch.int32),
+        (torch.float64, (300_000,), torch.int32),
+        (torch.complex128, (100_000,), torch.int64),
+        (torch.int8, (500, 1_000, 3), torch.int64),
+        (torch.float32, (50, 400, 16), torch.int64),
+    ],
+    ids=lambda x: str(x).removeprefix("torch."),
+)
+def test_many_rows(dtype, shape, index_dtype, threads, device):
+    torch.set_num_threads(threads)
+    depth = 2 if len(shape) > 1 else 1
+    lead, tail = shape[:depth], shape[depth:]
+    count = 40_000
+    tensor = torch.randint(0, 100, shape).to(dtype)
+    updates = torch.randint(0, 100, (count, *tail)).to(dtype)
+    rows = torch.stack([torch.randint(0, n, (count,)) for n in lead], 1)
+    rows[torch.randperm(count)[: count // 3]] = rows[0].clone()
+    rows[[1, 777, -1], depth - 1] = torch.tensor([-1, lead[-1], 2**31 - 1])
+    inside = ((rows >= 0) & (rows < torch.tensor(lead))).all(1)
+    slices = rows[:, 0] if depth == 1 else rows[:, 0] * lead[1] + rows[:, 1]
+    last = torch.full((torch.Size(lead).numel(),), -1)
+    numbers = torch.arange(count)
+    last.scatter_reduce_(0, slices[inside], numbers[inside], "amax")
+    named, winners = last.ge(0).nonzero()[:, 0], last[last >= 0]
+
+    want = tensor.flatten(0, depth - 1).clone()
+    kept, taken = want.clone(), torch.zeros_like(updates)
+    taken[winners] = want[named]
+    want[named] = updates[winners]
+    kept[named] = 0
+
+    args = [x.to(device) for x in (tensor, rows.to(index_dtype), updates)]
+    assert same_bits(ops.tensor_scatter_update(*args, "IGNORE").cpu(), want.view(shape))
+    grads = ops._tensor_scatter_update_grad_tensor(*args[:2])
+    assert same_bits(grads.cpu(), kept.view(shape))
+    grads = ops._tensor_scatter_update_grad_updates(*args[:2])
+    assert same_bits(grads.cpu(), taken)
+    ops.tensor_scatter_update_(*args, "IGNORE")
+    assert same_bits(args[0].cpu(), want.view(shape))
+
+
 def test_ignored_rows_do_not_count_as_writers(device):
     tensor = torch.zeros(2, 2, device=device)
     indices = torch.tensor([[0, 1], [0, 2], [-1, 1], [1, 0]], device=device)

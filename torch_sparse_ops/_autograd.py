@@ -10,7 +10,7 @@ mode: its backward, jvp and vmap call raw operators, which have derivatives in t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -215,10 +215,9 @@ class Scatter(Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        tensor, indices, updates, _ = inputs
-        ctx.shapes = tensor.shape, updates.shape
+        ctx.shape = inputs[0].shape
         ctx.set_materialize_grads(False)
-        save(ctx, indices)
+        save(ctx, inputs[1])
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -241,9 +240,7 @@ class Scatter(Function):
                 return None
             return ops._tensor_scatter_update_grad_tensor(tensor, indices)
         if tensor is None:
-            tensor = torch.zeros(
-                ctx.shapes[0], dtype=updates.dtype, device=updates.device
-            )
+            return scatter_into_zeros(updates, indices, ctx.shape)
         return ops.tensor_scatter_update(tensor, indices, updates, "IGNORE")
 
     vmap = staticmethod(_vmap.scatter)
@@ -269,55 +266,48 @@ class ScatterInPlace(Function):
     backward = Scatter.backward
 
 
-class ScatterGradTensor(Function):
-    @staticmethod
-    def forward(grad: Tensor, indices: Tensor) -> Tensor:
-        with below_autograd():
-            return ops._tensor_scatter_update_grad_tensor(grad, indices)
+def scatter_grad(name: str, transpose: Callable[..., Tensor]) -> type[Function]:
+    """A Function for the operator `name`, of a gradient and indices. Its own gradient
+    is transpose(gradient, indices, shape of what it was given)."""
+    op = getattr(ops, name)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        save(ctx, inputs[1])
+    class ScatterGrad(Function):
+        @staticmethod
+        def forward(grad: Tensor, indices: Tensor) -> Tensor:
+            with below_autograd():
+                return op(grad, indices)
 
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        (indices,) = ctx.saved_tensors
-        return ops._tensor_scatter_update_grad_tensor(grad, indices), None
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+            ctx.shape = inputs[0].shape
+            save(ctx, inputs[1])
 
-    @staticmethod
-    def jvp(ctx: Any, tangent: Tensor, _: Any) -> Tensor:
-        (indices,) = ctx.saved_tensors
-        return ops._tensor_scatter_update_grad_tensor(tangent, indices)
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+            (indices,) = ctx.saved_tensors
+            return transpose(grad, indices, ctx.shape), None
 
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Tensor) -> tuple[Tensor, int]:
-        op = ops._tensor_scatter_update_grad_tensor
-        return _vmap.scatter_grad(op, info, in_dims, *args)
+        @staticmethod
+        def jvp(ctx: Any, tangent: Tensor, _: Any) -> Tensor:
+            (indices,) = ctx.saved_tensors
+            return op(tangent, indices)
+
+        @staticmethod
+        def vmap(info: Any, in_dims: tuple[Any, ...], *args: Tensor) -> Any:
+            return _vmap.scatter_grad(op, info, in_dims, *args)
+
+    return ScatterGrad
 
 
-class ScatterGradUpdates(Function):
-    @staticmethod
-    def forward(grad: Tensor, indices: Tensor) -> Tensor:
-        with below_autograd():
-            return ops._tensor_scatter_update_grad_updates(grad, indices)
+def scatter_into_zeros(updates: Tensor, indices: Tensor, shape: torch.Size) -> Tensor:
+    zeros = torch.zeros(shape, dtype=updates.dtype, device=updates.device)
+    return ops.tensor_scatter_update(zeros, indices, updates, "IGNORE")
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.shape = inputs[0].shape
-        save(ctx, inputs[1])
 
-    @staticmethod
-    def backward(ctx: Any, updates: Tensor) -> tuple[Tensor, None]:
-        (indices,) = ctx.saved_tensors
-        zeros = torch.zeros(ctx.shape, dtype=updates.dtype, device=updates.device)
-        return ops.tensor_scatter_update(zeros, indices, updates, "IGNORE"), None
-
-    @staticmethod
-    def jvp(ctx: Any, tangent: Tensor, _: Any) -> Tensor:
-        (indices,) = ctx.saved_tensors
-        return ops._tensor_scatter_update_grad_updates(tangent, indices)
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Tensor) -> tuple[Tensor, int]:
-        op = ops._tensor_scatter_update_grad_updates
-        return _vmap.scatter_grad(op, info, in_dims, *args)
+ScatterGradTensor = scatter_grad(
+    "_tensor_scatter_update_grad_tensor",
+    lambda grad, indices, _: ops._tensor_scatter_update_grad_tensor(grad, indices),
+)
+ScatterGradUpdates = scatter_grad(
+    "_tensor_scatter_update_grad_updates", scatter_into_zeros
+)

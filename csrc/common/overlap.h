@@ -64,4 +64,14 @@ inline Tensor without_sharing(
                                             : argument;
 }
 
+// The same, and contiguous.
+inline Tensor contiguous_without_sharing(
+    const Tensor& argument,
+    const Meta& meta,
+    const Tensor& written,
+    const Meta& written_meta) {
+  const Tensor own = without_sharing(argument, meta, written, written_meta);
+  return contiguous(own, Meta(own));
+}
+
 }  // namespace tso

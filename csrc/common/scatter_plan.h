@@ -41,6 +41,15 @@ inline BadIndices parse_policy(const char* op, const std::string& policy) {
       policy, "\")");
 }
 
+// The shape of the updates of rows that name slices of `tensor` by `depth`
+// coordinates.
+inline std::vector<int64_t> updates_shape(
+    const Meta& tensor, const Meta& indices, int64_t depth) {
+  std::vector<int64_t> shape(indices.sizes, indices.sizes + indices.dim - 1);
+  shape.insert(shape.end(), tensor.sizes + depth, tensor.sizes + tensor.dim);
+  return shape;
+}
+
 // `updates` is null for the transposes, which have none.
 inline ScatterPlan plan_scatter(
     const char* op,
@@ -86,9 +95,8 @@ inline ScatterPlan plan_scatter(
         shape_of(indices), ", tensor of shape ", shape_of(tensor), ")");
   }
   if (updates != nullptr) {
-    std::vector<int64_t> wanted(indices.sizes, indices.sizes + indices.dim - 1);
-    wanted.insert(
-        wanted.end(), tensor.sizes + plan.depth, tensor.sizes + tensor.dim);
+    const std::vector<int64_t> wanted =
+        updates_shape(tensor, indices, plan.depth);
     const std::vector<int64_t> given(
         updates->sizes, updates->sizes + updates->dim);
     if (given != wanted) {
@@ -114,10 +122,12 @@ inline ScatterPlan plan_scatter(
   return plan;
 }
 
-// The rows of indices, [..., K] of any strides, as a matrix [rows, K]; copies
-// them where the batch dimensions do not fold into one stride.
-template <typename Fold>
-Tensor fold_rows(const Tensor& indices, const Meta& meta, Fold&& fold) {
+// Calls f(data, row_stride, dim_stride) with indices, [..., K] of any strides
+// and int32 or int64, as a matrix [rows, K]; copies them where the batch
+// dimensions do not fold into one stride.
+template <typename F>
+void with_index_matrix(const Tensor& indices, const F& f) {
+  const Meta meta(indices);
   const int64_t last = meta.dim - 1;
   int64_t row_stride = 0;
   int64_t rows = 1;
@@ -130,13 +140,14 @@ Tensor fold_rows(const Tensor& indices, const Meta& meta, Fold&& fold) {
     row_stride = rows == 1 ? meta.strides[d] : row_stride;
     rows *= meta.sizes[d];
   }
-  if (folds) {
-    fold(row_stride, meta.strides[last]);
-    return indices;
+  const Tensor matrix = folds ? indices : torch::stable::contiguous(indices);
+  const int64_t dim_stride = folds ? meta.strides[last] : 1;
+  row_stride = folds ? row_stride : meta.sizes[last];
+  if (meta.dtype == aoti_torch_dtype_int64()) {
+    f(const_data<int64_t>(matrix), row_stride, dim_stride);
+  } else {
+    f(const_data<int32_t>(matrix), row_stride, dim_stride);
   }
-  Tensor copy = torch::stable::contiguous(indices);
-  fold(meta.sizes[last], int64_t{1});
-  return copy;
 }
 
 [[noreturn]] inline void fail_row(

@@ -10,31 +10,18 @@
 namespace tso {
 namespace {
 
-// Up to this many rows are written in order by one thread.
-constexpr int64_t kFewRows = 256;
-
 // Calls f(rows) with the index matrix in the type of its elements.
 template <typename F>
 void with_rows(const ScatterPlan& plan, const Tensor& indices, const F& f) {
-  const Meta meta(indices);
   std::vector<int64_t> strides(plan.depth);
   row_major_strides(plan.sizes.data(), plan.depth, strides.data());
-  int64_t row_stride = 0;
-  int64_t dim_stride = 0;
-  const Tensor matrix = fold_rows(indices, meta, [&](int64_t row, int64_t dim) {
-    row_stride = row;
-    dim_stride = dim;
-  });
-  const auto call = [&](auto* data) {
-    f(ScatterRows<std::remove_const_t<std::remove_pointer_t<decltype(data)>>>{
-        data, row_stride, dim_stride, plan.depth, plan.sizes.data(),
-        strides.data()});
-  };
-  if (meta.dtype == aoti_torch_dtype_int64()) {
-    call(const_data<int64_t>(matrix));
-  } else {
-    call(const_data<int32_t>(matrix));
-  }
+  with_index_matrix(
+      indices, [&](auto* data, int64_t row_stride, int64_t dim_stride) {
+        f(ScatterRows<
+            std::remove_const_t<std::remove_pointer_t<decltype(data)>>>{
+            data, row_stride, dim_stride, plan.depth, plan.sizes.data(),
+            strides.data()});
+      });
 }
 
 template <typename Index>
@@ -63,20 +50,72 @@ void check_rows(
   }
 }
 
-// Calls f(partition), with positions as narrow as the rows allow.
-template <typename Index, typename F>
+// Work that one thread does alone: rows of a tensor that its cache holds, or so
+// few that waking another takes longer.
+constexpr int64_t kAloneBytes = int64_t{1} << 20;
+
+// Whether rows are written one after the other, and not dealt out first. A row
+// costs about as much as moving 64 bytes besides its own.
+bool in_order(const ScatterPlan& plan) {
+  return plan.slices * plan.slice_bytes <= kAloneBytes ||
+         plan.rows * (2 * plan.slice_bytes + 64) <= kAloneBytes;
+}
+
+// Calls f(partition) with rows made into entries by make(row, slice). `like`
+// says where memory for them comes from.
+template <typename Entry, typename Index, typename Make, typename F>
 void with_partition(
     const Parallel& parallel,
     const ScatterPlan& plan,
     const ScatterRows<Index>& rows,
+    const Meta& like,
+    const Make& make,
     const F& f) {
-  constexpr int64_t kNarrow = std::numeric_limits<uint32_t>::max();
-  const int shift = scatter_block_shift(plan.slices, plan.slice_bytes);
-  if (plan.rows <= kNarrow && (int64_t{1} << shift) <= kNarrow) {
-    f(partition_rows<uint32_t>(parallel, rows, plan.rows, plan.slices, shift));
+  const Tensor scratch = allocate(
+      like, aoti_torch_dtype_uint8(),
+      {plan.rows * static_cast<int64_t>(sizeof(Entry))});
+  f(partition_rows(
+      parallel, rows, plan.rows, plan.slices, plan.slice_bytes,
+      mutable_data<Entry>(scratch), make));
+}
+
+// The same with entries that name the row.
+template <typename Index, typename F>
+void with_numbered_rows(
+    const Parallel& parallel,
+    const ScatterPlan& plan,
+    const ScatterRows<Index>& rows,
+    const Meta& like,
+    const F& f) {
+  const auto call = [&](auto position) {
+    using Position = decltype(position);
+    with_partition<NumberedRow<Position>>(
+        parallel, plan, rows, like,
+        [](int64_t row, uint32_t slice) {
+          return NumberedRow<Position>{static_cast<Position>(row), slice};
+        },
+        f);
+  };
+  if (plan.rows <= std::numeric_limits<uint32_t>::max()) {
+    call(uint32_t{});
   } else {
-    f(partition_rows<uint64_t>(parallel, rows, plan.rows, plan.slices, shift));
+    call(uint64_t{});
   }
+}
+
+// Calls f(block, scratch) for every block. Threads begin far from each other:
+// the first one to touch a huge page clears it, and the second would wait.
+template <typename F>
+void each_block(const Parallel& parallel, int64_t blocks, const F& f) {
+  const int64_t threads = parallel.threads;
+  const int64_t share = (blocks + threads - 1) / threads;
+  parallel.each_task<NamedSlices>(
+      share * threads, [&](int64_t task, NamedSlices& named) {
+        const int64_t block = task % threads * share + task / threads;
+        if (block < blocks) {
+          f(block, named);
+        }
+      });
 }
 
 void copy_bytes(const Parallel& parallel, const ScatterTarget& target) {
@@ -87,37 +126,124 @@ void copy_bytes(const Parallel& parallel, const ScatterTarget& target) {
 }
 
 // Writes what the target held before and the rows over it, the last one to
-// name a slice on top. Nothing is written if the policy throws.
+// name a slice on top. If the policy throws, nothing is written where the
+// tensor was.
 template <typename Index>
 void update(
     const char* op,
     const ScatterPlan& plan,
     const ScatterRows<Index>& rows,
-    const ScatterTarget& target) {
-  const int64_t tensor_bytes =
-      target.tensor != nullptr ? 2 * target.slices * target.slice_bytes : 0;
-  const Parallel parallel = Parallel::for_bytes(
-      tensor_bytes + plan.rows * (2 * plan.slice_bytes + 16));
-  if (plan.slice_bytes == 0 || plan.rows <= kFewRows) {
-    check_rows(op, plan, rows);
+    const ScatterTarget& target,
+    const Meta& like) {
+  const auto check = [&](int64_t bad) {
+    if (bad >= 0 && plan.policy != BadIndices::kIgnore) {
+      fail_bad_row(op, plan, rows, bad);
+    }
+  };
+  const int64_t tensor_bytes = plan.slices * plan.slice_bytes;
+  if (plan.slice_bytes == 0 || in_order(plan)) {
+    // A result that nobody has seen may be written first and thrown away.
+    if (target.tensor == nullptr || plan.slice_bytes == 0) {
+      check_rows(op, plan, rows);
+    }
     if (target.tensor != nullptr) {
-      copy_bytes(parallel, target);
+      copy_bytes(
+          Parallel::for_bytes(
+              tensor_bytes <= kAloneBytes ? 0 : 2 * tensor_bytes),
+          target);
     }
     dispatch_width(plan.slice_bytes, [&](auto width) {
-      update_rows<width()>(rows, plan.slice_bytes ? plan.rows : 0, target);
+      check(
+          update_rows<width()>(rows, plan.slice_bytes ? plan.rows : 0, target));
     });
     return;
   }
-  with_partition(parallel, plan, rows, [&](const auto& partition) {
-    if (partition.first_bad >= 0 && plan.policy != BadIndices::kIgnore) {
-      fail_bad_row(op, plan, rows, partition.first_bad);
-    }
-    dispatch_width(plan.slice_bytes, [&](auto width) {
-      parallel.each_task<NoScratch>(
-          partition.blocks, [&](int64_t block, NoScratch&) {
-            update_block<width()>(partition, block, target);
+  const Parallel parallel = Parallel::for_bytes(
+      (target.tensor != nullptr ? 2 * tensor_bytes : 0) +
+      plan.rows * (2 * plan.slice_bytes + 16));
+  dispatch_width(plan.slice_bytes, [&](auto width) {
+    const auto write = [&](const auto& partition) {
+      check(partition.first_bad);
+      each_block(
+          parallel, partition.blocks, [&](int64_t block, NamedSlices& named) {
+            update_block<width()>(partition, block, target, named);
           });
+    };
+    if (target.updates == nullptr) {
+      with_partition<NamedSlice>(
+          parallel, plan, rows, like,
+          [](int64_t, uint32_t slice) { return NamedSlice{slice}; }, write);
+    } else if constexpr (carried(width())) {
+      using Value = Carrier<width()>;
+      using Entry = CarriedUpdate<Value>;
+      with_partition<Entry>(
+          parallel, plan, rows, like,
+          [updates = target.updates](int64_t row, uint32_t slice) {
+            Value value;
+            Entry entry;
+            std::memcpy(&value, updates + row * sizeof(value), sizeof(value));
+            entry.value = value;
+            entry.slice = slice;
+            return entry;
+          },
+          write);
+    } else {
+      with_numbered_rows(parallel, plan, rows, like, write);
+    }
+  });
+}
+
+// A bit for each slice is worth clearing for up to this many of them a row.
+constexpr int64_t kSlicesPerRow = 512;
+
+// Gives each row of `out` its slice of grad where it was the last to name it,
+// and zeros otherwise.
+template <typename Index>
+void take(
+    const ScatterPlan& plan,
+    const ScatterRows<Index>& rows,
+    const char* grad,
+    char* out,
+    const Meta& like) {
+  if (in_order(plan) && plan.slices <= kSlicesPerRow * (plan.rows + 64)) {
+    dispatch_width(plan.slice_bytes, [&](auto width) {
+      take_rows<width()>(
+          rows, plan.rows, plan.slices, grad, out, plan.slice_bytes);
     });
+    return;
+  }
+  const Parallel parallel =
+      Parallel::for_bytes(plan.rows * (2 * plan.slice_bytes + 16));
+  dispatch_width(plan.slice_bytes, [&](auto width) {
+    if constexpr (carried(width())) {
+      using Entry = CarriedUpdate<Carrier<width()>>;
+      with_partition<Entry>(
+          parallel, plan, rows, like,
+          [](int64_t, uint32_t slice) { return Entry{0, slice}; },
+          [&](const auto& partition) {
+            each_block(
+                parallel, partition.blocks,
+                [&](int64_t block, NamedSlices& named) {
+                  carry_block<width()>(partition, block, grad, named);
+                });
+            parallel.each_thread([&](int64_t thread) {
+              deliver_rows<width()>(partition, rows, plan.rows, thread, out);
+            });
+          });
+    } else {
+      with_numbered_rows(
+          parallel, plan, rows, like, [&](const auto& partition) {
+            if (partition.first_bad >= 0) {
+              std::memset(out, 0, plan.rows * plan.slice_bytes);
+            }
+            each_block(
+                parallel, partition.blocks,
+                [&](int64_t block, NamedSlices& named) {
+                  take_block<width()>(
+                      partition, block, grad, out, plan.slice_bytes, named);
+                });
+          });
+    }
   });
 }
 
@@ -139,7 +265,7 @@ Tensor tensor_scatter_update_cpu(
       direct ? const_data<char>(tensor) : nullptr, mutable_data<char>(out),
       const_data<char>(rows_of_updates), plan.slices, plan.slice_bytes};
   with_rows(plan, indices, [&](const auto& rows) {
-    update(kName, plan, rows, target);
+    update(kName, plan, rows, target, meta);
   });
   return out;
 }
@@ -158,14 +284,15 @@ void tensor_scatter_update_inplace_cpu(
   check_no_overlap(kName, meta);
   const Tensor own_indices =
       without_sharing(indices, indices_meta, tensor, meta);
-  const Tensor own_updates = contiguous(
-      without_sharing(updates, updates_meta, tensor, meta), updates_meta);
+  const Tensor own_updates =
+      contiguous_without_sharing(updates, updates_meta, tensor, meta);
   with_rows(plan, own_indices, [&](const auto& rows) {
     if (meta.contiguous()) {
       update(
           kName, plan, rows,
           {nullptr, mutable_data<char>(tensor), const_data<char>(own_updates),
-           plan.slices, plan.slice_bytes});
+           plan.slices, plan.slice_bytes},
+          meta);
     } else {
       check_rows(kName, plan, rows);
       update_strided(
@@ -188,7 +315,8 @@ Tensor tensor_scatter_update_grad_tensor_cpu(
     update(
         kName, plan, rows,
         {direct ? const_data<char>(grad) : nullptr, mutable_data<char>(out),
-         nullptr, plan.slices, plan.slice_bytes});
+         nullptr, plan.slices, plan.slice_bytes},
+        meta);
   });
   return out;
 }
@@ -200,29 +328,13 @@ Tensor tensor_scatter_update_grad_updates_cpu(
   const Meta indices_meta(indices);
   const ScatterPlan plan = plan_scatter(kName, meta, indices_meta, nullptr);
   const Tensor source = contiguous(grad, meta);
-  std::vector<int64_t> sizes(
-      indices_meta.sizes, indices_meta.sizes + indices_meta.dim - 1);
-  sizes.insert(sizes.end(), meta.sizes + plan.depth, meta.sizes + meta.dim);
-  const Tensor out = allocate(meta, meta.dtype, sizes);
+  const Tensor out =
+      allocate(meta, meta.dtype, updates_shape(meta, indices_meta, plan.depth));
   if (plan.rows == 0 || plan.slice_bytes == 0) {
     return out;
   }
-  const Parallel parallel =
-      Parallel::for_bytes(plan.rows * (2 * plan.slice_bytes + 16));
   with_rows(plan, indices, [&](const auto& rows) {
-    with_partition(parallel, plan, rows, [&](const auto& partition) {
-      if (partition.first_bad >= 0) {
-        std::memset(mutable_data(out), 0, plan.rows * plan.slice_bytes);
-      }
-      dispatch_width(plan.slice_bytes, [&](auto width) {
-        parallel.each_task<std::vector<uint64_t>>(
-            partition.blocks, [&](int64_t block, std::vector<uint64_t>& named) {
-              take_block<width()>(
-                  partition, block, const_data<char>(source),
-                  mutable_data<char>(out), plan.slice_bytes, named);
-            });
-      });
-    });
+    take(plan, rows, const_data<char>(source), mutable_data<char>(out), meta);
   });
   return out;
 }

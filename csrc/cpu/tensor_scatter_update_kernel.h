@@ -1,197 +1,39 @@
 // The loops of tensor_scatter_update and its transposes on the CPU.
 //
-// Rows are dealt out by destination: a stable partition sorts them into blocks
-// of neighbouring slices, and one thread does a whole block, rows in their
-// order. So the last row to name a slice wins with no lock and no atomic, and
-// what a block writes stays in the second-level cache.
+// Few rows, or those of a tensor that the second-level cache holds, are written
+// in their order. Others are dealt out by destination: a stable partition
+// sorts them into blocks of neighbouring slices, and one thread does a whole
+// block, rows in their order. So the last row to name a slice wins with no lock
+// and no atomic, and what a block writes stays in the second-level cache.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <utility>
+#include <type_traits>
 #include <vector>
 
 #include "../common/element.h"
 #include "../common/index_math.h"
 #include "columns.h"
+#include "scatter_partition.h"
+#include "scatter_rows.h"
 
 namespace tso {
 
-// The rows of indices, [rows, depth] of any strides. Index is int32_t or
-// int64_t.
-template <typename Index>
-struct ScatterRows {
-  const Index* data;
-  int64_t row_stride;
-  int64_t dim_stride;
-  int64_t depth;
-  const int64_t* sizes;    // leading sizes of the tensor
-  const int64_t* strides;  // their row-major strides, in slices
+// An unsigned integer that carries an update of that many bytes.
+template <int kBytes>
+using Carrier = std::conditional_t<
+    kBytes == 1,
+    uint8_t,
+    std::conditional_t<
+        kBytes == 2,
+        uint16_t,
+        std::conditional_t<kBytes == 4, uint32_t, uint64_t>>>;
 
-  // The number of the slice the row names, or -1 if it is out of bounds.
-  int64_t slice(int64_t row) const {
-    const Index* at = data + row * row_stride;
-    int64_t number = 0;
-    bool bad = false;
-    for (int64_t d = 0; d < depth; ++d) {
-      const int64_t coordinate = at[d * dim_stride];
-      bad |= out_of_range(coordinate, sizes[d]);
-      number = multiply_add(coordinate, strides[d], number);
-    }
-    return bad ? -1 : number;
-  }
-
-  // Writes the slices that rows [begin, begin + count) name, count <=
-  // kColumnBlock, and `outside` for rows out of bounds. Returns whether there
-  // are any. One dimension at a time and without branches, which for columns
-  // that lie together vectorises.
-  bool slices(
-      int64_t begin, int64_t count, int64_t outside, int64_t* out) const {
-    int64_t signs[kColumnBlock];
-    const Index* at = data + begin * row_stride;
-    for (int64_t i = 0; i < count; ++i) {
-      out[i] = at[i * row_stride];
-      signs[i] = range_sign(out[i], sizes[0]);
-    }
-    for (int64_t d = 1; d < depth; ++d) {
-      at += dim_stride;
-      const int64_t size = sizes[d];
-      for (int64_t i = 0; i < count; ++i) {
-        const int64_t coordinate = at[i * row_stride];
-        signs[i] |= range_sign(coordinate, size);
-        out[i] = multiply_add(out[i], size, coordinate);
-      }
-    }
-    int64_t any = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      any |= signs[i];
-      out[i] = signs[i] < 0 ? outside : out[i];
-    }
-    return any < 0;
-  }
-};
-
-// Rows sorted by the block their slice lies in, and in their order within a
-// block. Rows out of bounds stand after the last block. Position is uint32_t
-// where that holds every row.
-template <typename Position>
-struct ScatterPartition {
-  struct Entry {
-    Position row;
-    Position slice;  // less the block's first slice
-  };
-
-  int shift = 0;                     // log2 of the slices in a block
-  int64_t blocks = 0;                // at least 1
-  std::vector<int64_t> starts;       // blocks + 1
-  std::unique_ptr<Entry[]> entries;  // not zeroed first, unlike a vector
-  int64_t first_bad = -1;            // row, or -1
-
-  const Entry* begin(int64_t block) const {
-    return entries.get() + starts[block];
-  }
-  const Entry* end(int64_t block) const {
-    return entries.get() + starts[block + 1];
-  }
-};
-
-// Blocks of about this many bytes of the tensor, few enough for their write
-// positions to be cached.
-constexpr int64_t kScatterBlockBytes = int64_t{1} << 18;
-constexpr int64_t kMaxScatterBlocks = 2048;
-
-// log2 of the slices in a block.
-inline int scatter_block_shift(int64_t slices, int64_t slice_bytes) {
-  int shift = 0;
-  while ((slice_bytes << (shift + 1)) <= kScatterBlockBytes) {
-    ++shift;
-  }
-  while ((slices - 1) >> shift >= kMaxScatterBlocks) {
-    ++shift;
-  }
-  return shift;
-}
-
-// Stable; linear in count.
-template <typename Position, typename Index, typename Parallel>
-ScatterPartition<Position> partition_rows(
-    const Parallel& parallel,
-    const ScatterRows<Index>& rows,
-    int64_t count,
-    int64_t slices,
-    int shift) {
-  ScatterPartition<Position> partition;
-  partition.shift = shift;
-  partition.blocks = slices > 0 ? ((slices - 1) >> shift) + 1 : 1;
-  const int64_t threads = parallel.threads;
-  const int64_t blocks = partition.blocks;
-  const int64_t share = (count + threads - 1) / threads;
-  const int64_t outside = blocks << shift;
-  // One row of counts per thread; the last one counts rows out of bounds.
-  std::vector<int64_t> positions(threads * (blocks + 1), 0);
-  std::vector<int64_t> bad(threads, -1);
-  partition.entries.reset(new
-                          typename ScatterPartition<Position>::Entry[count]);
-  parallel.each_thread([&](int64_t thread) {
-    int64_t* counts = positions.data() + thread * (blocks + 1);
-    const int64_t end = std::min(count, share * (thread + 1));
-    for (int64_t row = share * thread; row < end; row += kColumnBlock) {
-      int64_t slices[kColumnBlock];
-      const int64_t some = std::min(kColumnBlock, end - row);
-      if (rows.slices(row, some, outside, slices) && bad[thread] < 0) {
-        bad[thread] =
-            row + (std::find(slices, slices + some, outside) - slices);
-      }
-#pragma GCC unroll 4
-      for (int64_t i = 0; i < some; ++i) {
-        ++counts[slices[i] >> shift];
-      }
-    }
-  });
-  for (int64_t thread = threads; thread-- > 0;) {
-    partition.first_bad = bad[thread] < 0 ? partition.first_bad : bad[thread];
-  }
-  partition.starts.resize(blocks + 1);
-  int64_t position = 0;
-  for (int64_t block = 0; block <= blocks; ++block) {
-    partition.starts[block] = position;
-    for (int64_t thread = 0; thread < threads; ++thread) {
-      int64_t& cell = positions[thread * (blocks + 1) + block];
-      std::swap(cell, position);
-      position += cell;
-    }
-  }
-  const int64_t mask = (int64_t{1} << shift) - 1;
-  parallel.each_thread([&](int64_t thread) {
-    int64_t* next = positions.data() + thread * (blocks + 1);
-    auto* entries = partition.entries.get();
-    const int64_t end = std::min(count, share * (thread + 1));
-    for (int64_t row = share * thread; row < end; row += kColumnBlock) {
-      int64_t slices[kColumnBlock];
-      const int64_t some = std::min(kColumnBlock, end - row);
-      rows.slices(row, some, outside, slices);
-#pragma GCC unroll 4
-      for (int64_t i = 0; i < some; ++i) {
-        entries[next[slices[i] >> shift]++] = {
-            static_cast<Position>(row + i),
-            static_cast<Position>(slices[i] & mask)};
-      }
-    }
-  });
-  return partition;
-}
-
-// The first row out of bounds among all of them, or -1.
-template <typename Index>
-int64_t find_bad_row(const ScatterRows<Index>& rows, int64_t count) {
-  for (int64_t row = 0; row < count; ++row) {
-    if (rows.slice(row) < 0) {
-      return row;
-    }
-  }
-  return -1;
+// Whether an update is as small as the number of its row.
+constexpr bool carried(int bytes) {
+  return bytes >= 1 && bytes <= 8;
 }
 
 // Where updates go. Slices are neighbours in memory.
@@ -204,23 +46,147 @@ struct ScatterTarget {
 };
 
 template <int kBytes>
-inline void write_slice(
-    const ScatterTarget& target, char* out, int64_t slice, int64_t row) {
-  if (target.updates != nullptr) {
-    move_element<kBytes>(out, slice, target.updates, row, target.slice_bytes);
-  } else if constexpr (kBytes > 0) {
+inline void clear_slice(char* out, int64_t slice, int64_t slice_bytes) {
+  if constexpr (kBytes > 0) {
     std::memset(out + slice * kBytes, 0, kBytes);
   } else {
-    std::memset(out + slice * target.slice_bytes, 0, target.slice_bytes);
+    std::memset(out + slice * slice_bytes, 0, slice_bytes);
+  }
+}
+
+// How many rows ahead memory is asked for: rows of a block that is not yet in
+// the cache take half as long.
+constexpr int64_t kFetchAhead = 24;
+
+// Asks for a slice that is about to be written.
+inline void fetch(const char* out, int64_t slice, int64_t slice_bytes) {
+  __builtin_prefetch(out + slice * slice_bytes, 1);
+}
+
+template <typename Entry>
+inline void fetch_ahead(
+    const Entry* entry,
+    const Entry* end,
+    const char* out,
+    int64_t slice_bytes) {
+  if (end - entry > kFetchAhead) {
+    fetch(out, entry[kFetchAhead].slice, slice_bytes);
+  }
+}
+
+// Writes all rows in their order, but those out of bounds. Returns the first of
+// these, or -1.
+template <int kBytes, typename Index>
+int64_t update_rows(
+    const ScatterRows<Index>& rows,
+    int64_t count,
+    const ScatterTarget& target) {
+  // Local, so that the stores cannot change it.
+  const ScatterTarget local = target;
+  const auto write_rows = [&](const auto& write) {
+    return each_slices(
+        rows, 0, count, -1,
+        [local, write](
+            int64_t row, int64_t some, const int64_t* slices, bool bad) {
+          int64_t i = 0;
+          for (; !bad && i + kFetchAhead < some; ++i) {
+            fetch(local.out, slices[i + kFetchAhead], local.slice_bytes);
+            write(slices[i], row + i);
+          }
+          for (; i < some; ++i) {
+            if (slices[i] >= 0) {
+              write(slices[i], row + i);
+            }
+          }
+        });
+  };
+  if (local.updates == nullptr) {
+    return write_rows([local](int64_t slice, int64_t) {
+      clear_slice<kBytes>(local.out, slice, local.slice_bytes);
+    });
+  }
+  return write_rows([local](int64_t slice, int64_t row) {
+    move_element<kBytes>(
+        local.out, slice, local.updates, row, local.slice_bytes);
+  });
+}
+
+// Slices that rows have named, of a block.
+class NamedSlices {
+ public:
+  void reset(int64_t slices) {
+    words_.assign((slices + 63) / 64, 0);
+  }
+
+  // Whether the slice has been named before.
+  bool name(int64_t slice) {
+    uint64_t& word = words_[slice / 64];
+    const uint64_t bit = uint64_t{1} << (slice % 64);
+    const bool named = word & bit;
+    word |= bit;
+    return named;
+  }
+
+ private:
+  std::vector<uint64_t> words_;
+};
+
+template <int kBytes>
+void write_block(
+    const NamedSlice* entry,
+    const NamedSlice* end,
+    const ScatterTarget& target,
+    char* out,
+    NamedSlices&) {
+  const int64_t slice_bytes = target.slice_bytes;
+  for (; entry < end; ++entry) {
+    if (kBytes > 0) {
+      fetch_ahead(entry, end, out, kBytes);
+    }
+    clear_slice<kBytes>(out, entry->slice, slice_bytes);
+  }
+}
+
+template <int kBytes>
+void write_block(
+    const CarriedUpdate<Carrier<kBytes>>* entry,
+    const CarriedUpdate<Carrier<kBytes>>* end,
+    const ScatterTarget&,
+    char* out,
+    NamedSlices&) {
+  for (; entry < end; ++entry) {
+    fetch_ahead(entry, end, out, kBytes);
+    const Carrier<kBytes> value = entry->value;
+    std::memcpy(out + int64_t{entry->slice} * kBytes, &value, kBytes);
+  }
+}
+
+// Updates that are long to write are written once: from the last to the first.
+template <int kBytes, typename Position>
+void write_block(
+    const NumberedRow<Position>* begin,
+    const NumberedRow<Position>* entry,
+    const ScatterTarget& target,
+    char* out,
+    NamedSlices& named) {
+  const ScatterTarget local = target;
+  while (entry != begin) {
+    --entry;
+    if (!named.name(entry->slice)) {
+      move_element<kBytes>(
+          out, entry->slice, local.updates, entry->row, local.slice_bytes);
+    }
   }
 }
 
 // Writes the slices of one block: those of the tensor, then the rows in order.
-template <int kBytes, typename Position>
+// `named` is scratch.
+template <int kBytes, typename Entry>
 void update_block(
-    const ScatterPartition<Position>& partition,
+    const ScatterPartition<Entry>& partition,
     int64_t block,
-    const ScatterTarget& target) {
+    const ScatterTarget& target,
+    NamedSlices& named) {
   const int64_t base = block << partition.shift;
   const int64_t count =
       std::min(int64_t{1} << partition.shift, target.slices - base);
@@ -230,26 +196,15 @@ void update_block(
         out, target.tensor + base * target.slice_bytes,
         count * target.slice_bytes);
   }
-  // Local, so that the stores below cannot change it.
-  const ScatterTarget local = target;
-  const auto* end = partition.end(block);
-  for (const auto* entry = partition.begin(block); entry < end; ++entry) {
-    write_slice<kBytes>(local, out, entry->slice, entry->row);
+  const Entry* begin = partition.begin(block);
+  const Entry* end = partition.end(block);
+  if (begin == end) {
+    return;
   }
-}
-
-// The same for few rows, which a partition would cost more than it saves.
-template <int kBytes, typename Index>
-void update_rows(
-    const ScatterRows<Index>& rows,
-    int64_t count,
-    const ScatterTarget& target) {
-  for (int64_t row = 0; row < count; ++row) {
-    const int64_t slice = rows.slice(row);
-    if (slice >= 0) {
-      write_slice<kBytes>(target, target.out, slice, row);
-    }
+  if (!carried(kBytes)) {
+    named.reset(count);
   }
+  write_block<kBytes>(begin, end, target, out, named);
 }
 
 // Slices of a tensor whose elements lie at any strides: the leading dimensions
@@ -297,33 +252,124 @@ void update_strided(
   }
 }
 
+// Gives each row of `out` its slice of grad, or zeros if a later row names the
+// slice or the row is out of bounds: from the last row to the first, for rows
+// whose tensor has few slices.
+template <int kBytes, typename Index>
+void take_rows(
+    const ScatterRows<Index>& rows,
+    int64_t count,
+    int64_t slices,
+    const char* grad,
+    char* out,
+    int64_t slice_bytes) {
+  NamedSlices named;
+  named.reset(slices);
+  int64_t numbers[kColumnBlock];
+  for (int64_t end = count; end > 0;) {
+    const int64_t begin = std::max<int64_t>(0, end - kColumnBlock);
+    const bool bad = rows.slices(begin, end - begin, -1, numbers);
+    while (end > begin) {
+      const int64_t row = --end;
+      const int64_t slice = numbers[row - begin];
+      if constexpr (carried(kBytes)) {
+        if (!bad) {
+          // Loaded either way: which rows lose is nothing to predict.
+          Carrier<kBytes> value;
+          std::memcpy(&value, grad + slice * kBytes, kBytes);
+          value = named.name(slice) ? 0 : value;
+          std::memcpy(out + row * kBytes, &value, kBytes);
+          continue;
+        }
+      }
+      if ((bad && slice < 0) || named.name(slice)) {
+        clear_slice<kBytes>(out, row, slice_bytes);
+      } else {
+        move_element<kBytes>(out, row, grad, slice, slice_bytes);
+      }
+    }
+  }
+}
+
 // For the rows of one block, from the last to the first: a row whose slice no
 // later row names gets it, the others get zeros. `named` is scratch.
 template <int kBytes, typename Position>
 void take_block(
-    const ScatterPartition<Position>& partition,
+    const ScatterPartition<NumberedRow<Position>>& partition,
     int64_t block,
     const char* grad,
     char* out,
     int64_t slice_bytes,
-    std::vector<uint64_t>& named) {
-  const auto* begin = partition.begin(block);
-  const auto* entry = partition.end(block);
+    NamedSlices& named) {
+  const NumberedRow<Position>* begin = partition.begin(block);
+  const NumberedRow<Position>* entry = partition.end(block);
   if (begin == entry) {
     return;
   }
-  const ScatterTarget rows{nullptr, out, grad, 0, slice_bytes};
-  const ScatterTarget zeros{nullptr, out, nullptr, 0, slice_bytes};
-  const int64_t base = block << partition.shift;
-  named.assign(((int64_t{1} << partition.shift) + 63) / 64, 0);
+  named.reset(int64_t{1} << partition.shift);
+  const char* from = grad + (block << partition.shift) * slice_bytes;
   while (entry != begin) {
     --entry;
-    uint64_t& word = named[entry->slice / 64];
-    const uint64_t bit = uint64_t{1} << (entry->slice % 64);
-    write_slice<kBytes>(
-        word & bit ? zeros : rows, out, entry->row, base + entry->slice);
-    word |= bit;
+    if (named.name(entry->slice)) {
+      clear_slice<kBytes>(out, entry->row, slice_bytes);
+    } else {
+      move_element<kBytes>(out, entry->row, from, entry->slice, slice_bytes);
+    }
   }
+}
+
+// The same, but rows do not get it yet: their entries carry it.
+template <int kBytes>
+void carry_block(
+    const ScatterPartition<CarriedUpdate<Carrier<kBytes>>>& partition,
+    int64_t block,
+    const char* grad,
+    NamedSlices& named) {
+  auto* begin = partition.begin(block);
+  auto* entry = partition.end(block);
+  if (begin == entry) {
+    return;
+  }
+  named.reset(int64_t{1} << partition.shift);
+  const char* from = grad + (block << partition.shift) * kBytes;
+  while (entry != begin) {
+    --entry;
+    if (entry - begin > kFetchAhead) {
+      fetch(from, entry[-kFetchAhead].slice, kBytes);
+    }
+    Carrier<kBytes> value;
+    std::memcpy(&value, from + int64_t{entry->slice} * kBytes, kBytes);
+    entry->value = named.name(entry->slice) ? 0 : value;
+  }
+}
+
+// Hands what the entries carry to the rows that one thread has dealt out.
+template <int kBytes, typename Index>
+void deliver_rows(
+    const ScatterPartition<CarriedUpdate<Carrier<kBytes>>>& partition,
+    const ScatterRows<Index>& rows,
+    int64_t count,
+    int64_t thread,
+    char* out) {
+  const int shift = partition.shift;
+  const auto* entries = partition.entries;
+  const int64_t begin = partition.share * thread;
+  std::vector<int64_t> places(
+      partition.starts.begin() + thread * partition.pitch,
+      partition.starts.begin() + (thread + 1) * partition.pitch);
+  int64_t* next = places.data();
+  each_slices(
+      rows, begin, std::min(count, begin + partition.share),
+      partition.blocks << shift,
+      [&](int64_t row, int64_t some, const int64_t* slices, bool) {
+        char* to = out + row * kBytes;
+#pragma GCC unroll 4
+        for (int64_t i = 0; i < some; ++i) {
+          const auto* entry = entries + next[slices[i] >> shift]++;
+          const Carrier<kBytes> value = entry->value;
+          std::memcpy(to + i * kBytes, &value, kBytes);
+        }
+      });
 }
 
 }  // namespace tso

@@ -74,30 +74,20 @@ struct WinnerTable {
 // Calls f(rows) with the index matrix in the type of its elements.
 template <typename F>
 void with_rows(const ScatterPlan& plan, const Tensor& indices, const F& f) {
-  const Meta meta(indices);
-  int64_t row_stride = 0;
-  int64_t dim_stride = 0;
-  const Tensor matrix = fold_rows(indices, meta, [&](int64_t row, int64_t dim) {
-    row_stride = row;
-    dim_stride = dim;
-  });
-  const auto call = [&](auto* data) {
-    using Index = std::remove_const_t<std::remove_pointer_t<decltype(data)>>;
-    ScatterRows<Index> rows;
-    rows.data = data;
-    rows.row_stride = row_stride;
-    rows.dim_stride = dim_stride;
-    rows.count = plan.rows;
-    rows.depth = static_cast<int>(plan.depth);
-    std::copy_n(plan.sizes.data(), plan.depth, rows.sizes);
-    row_major_strides(rows.sizes, plan.depth, rows.strides);
-    f(rows);
-  };
-  if (meta.dtype == aoti_torch_dtype_int64()) {
-    call(const_data<int64_t>(matrix));
-  } else {
-    call(const_data<int32_t>(matrix));
-  }
+  with_index_matrix(
+      indices, [&](auto* data, int64_t row_stride, int64_t dim_stride) {
+        using Index =
+            std::remove_const_t<std::remove_pointer_t<decltype(data)>>;
+        ScatterRows<Index> rows;
+        rows.data = data;
+        rows.row_stride = row_stride;
+        rows.dim_stride = dim_stride;
+        rows.count = plan.rows;
+        rows.depth = static_cast<int>(plan.depth);
+        std::copy_n(plan.sizes.data(), plan.depth, rows.sizes);
+        row_major_strides(rows.sizes, plan.depth, rows.strides);
+        f(rows);
+      });
 }
 
 // Throws for the first row out of bounds if the policy asks for that. The one
@@ -262,8 +252,7 @@ void tensor_scatter_update_inplace_cuda(
   check_no_overlap(kName, meta);
   const DeviceScope device(meta.device_index);
   const Tensor own_updates =
-      without_sharing(updates, updates_meta, tensor, meta);
-  const Tensor own_rows = contiguous(own_updates, Meta(own_updates));
+      contiguous_without_sharing(updates, updates_meta, tensor, meta);
   if (plan.rows == 0) {
     return;
   }
@@ -271,7 +260,7 @@ void tensor_scatter_update_inplace_cuda(
       plan, without_sharing(indices, indices_meta, tensor, meta),
       [&](const auto& rows) {
         update(
-            kName, plan, rows, nullptr, const_data<char>(own_rows),
+            kName, plan, rows, nullptr, const_data<char>(own_updates),
             mutable_data<char>(tensor), meta, device.stream());
       });
 }
@@ -293,10 +282,8 @@ Tensor tensor_scatter_update_grad_updates_cuda(
   const Meta indices_meta(indices);
   const ScatterPlan plan = plan_scatter(kName, meta, indices_meta, nullptr);
   const DeviceScope device(meta.device_index);
-  std::vector<int64_t> sizes(
-      indices_meta.sizes, indices_meta.sizes + indices_meta.dim - 1);
-  sizes.insert(sizes.end(), meta.sizes + plan.depth, meta.sizes + meta.dim);
-  const Tensor out = allocate(meta, meta.dtype, sizes);
+  const Tensor out =
+      allocate(meta, meta.dtype, updates_shape(meta, indices_meta, plan.depth));
   if (plan.rows == 0 || plan.slice_bytes == 0) {
     return out;
   }

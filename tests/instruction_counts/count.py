@@ -37,9 +37,11 @@ LIMITS = {
     "reshape_split": (41, 19),
     "reshape_split_by_powers": (27, 13),
     "reshape_split_wide": (20, 17),
-    "scatter_scalars": (56, 56),
-    "scatter_rows": (75, 75),
-    "scatter_take_scalars": (72, 72),
+    "scatter_scalars": (51, 46),
+    "scatter_rows": (75, 69),
+    "scatter_scalars_in_order": (23, 20),
+    "scatter_take_scalars": (86, 77),
+    "scatter_take_in_order": (28, 25),
 }
 
 

@@ -229,43 +229,71 @@ struct ScatterCase {
     }
   }
 
-  ScatterPartition<uint32_t> partition() const {
-    const ScatterRows<int64_t> rows{indices.data(), 1, 1, 1, sizes, strides};
-    return partition_rows<uint32_t>(
-        Serial{}, rows, kEntries, sizes[0],
-        scatter_block_shift(sizes[0], width));
+  ScatterRows<int64_t> rows() const {
+    return {indices.data(), 1, 1, 1, sizes, strides};
   }
 
   // In place: how many instructions a plain copy takes is the C library's.
-  void update() {
-    const ScatterTarget target{
-        nullptr, tensor.data(), updates.data(), sizes[0], width};
-    const auto rows = partition();
-    for (int64_t block = 0; block < rows.blocks; ++block) {
-      update_block<kBytes>(rows, block, target);
+  ScatterTarget target() {
+    return {nullptr, tensor.data(), updates.data(), sizes[0], width};
+  }
+
+  template <typename Entry, typename Make>
+  ScatterPartition<Entry> partition(
+      std::vector<Entry>& entries, const Make& make) const {
+    entries.resize(kEntries);
+    return partition_rows(
+        Serial{}, rows(), kEntries, sizes[0], width, entries.data(), make);
+  }
+
+  template <typename Entry, typename Make>
+  void update(const Make& make) {
+    std::vector<Entry> entries;
+    const auto partition = this->partition<Entry>(entries, make);
+    NamedSlices named;
+    for (int64_t block = 0; block < partition.blocks; ++block) {
+      update_block<kBytes>(partition, block, target(), named);
     }
   }
 
   void take() {
-    const auto rows = partition();
-    std::vector<uint64_t> named;
-    for (int64_t block = 0; block < rows.blocks; ++block) {
-      take_block<kBytes>(
-          rows, block, tensor.data(), updates.data(), width, named);
+    using Entry = CarriedUpdate<uint32_t>;
+    std::vector<Entry> entries;
+    const auto partition = this->partition<Entry>(
+        entries, [](int64_t, uint32_t slice) { return Entry{0, slice}; });
+    NamedSlices named;
+    for (int64_t block = 0; block < partition.blocks; ++block) {
+      carry_block<kBytes>(partition, block, tensor.data(), named);
     }
+    deliver_rows<kBytes>(partition, rows(), kEntries, 0, updates.data());
   }
 };
 
 }  // namespace
 
 MEASURED(scatter_scalars)(ScatterCase<4>& c) {
-  c.update();
+  using Entry = CarriedUpdate<uint32_t>;
+  c.update<Entry>([updates = c.updates.data()](int64_t row, uint32_t slice) {
+    Entry entry{0, slice};
+    std::memcpy(&entry.value, updates + row * 4, 4);
+    return entry;
+  });
 }
 MEASURED(scatter_rows)(ScatterCase<0>& c) {
-  c.update();
+  using Entry = NumberedRow<uint32_t>;
+  c.update<Entry>([](int64_t row, uint32_t slice) {
+    return Entry{static_cast<uint32_t>(row), slice};
+  });
+}
+MEASURED(scatter_scalars_in_order)(ScatterCase<4>& c) {
+  update_rows<4>(c.rows(), kEntries, c.target());
 }
 MEASURED(scatter_take_scalars)(ScatterCase<4>& c) {
   c.take();
+}
+MEASURED(scatter_take_in_order)(ScatterCase<4>& c) {
+  take_rows<4>(
+      c.rows(), kEntries, c.sizes[0], c.tensor.data(), c.updates.data(), 4);
 }
 
 int main() {
@@ -295,6 +323,8 @@ int main() {
   RUN(reshape_split_wide, ReshapeCase({1000000000000}, {1000000, 1000000}));
   RUN(scatter_scalars, ScatterCase<4>(10 * kEntries, 4));
   RUN(scatter_rows, ScatterCase<0>(kEntries, 64));
+  RUN(scatter_scalars_in_order, ScatterCase<4>(4 * kEntries, 4));
   RUN(scatter_take_scalars, ScatterCase<4>(10 * kEntries, 4));
+  RUN(scatter_take_in_order, ScatterCase<4>(4 * kEntries, 4));
   return 0;
 }
