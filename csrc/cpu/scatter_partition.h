@@ -27,8 +27,7 @@ struct CarriedUpdate {
   uint32_t slice;
 };
 
-// One byte fits beside the slice, and half the memory to move is a fifth of the
-// time.
+// One byte fits beside the slice: half the memory to move, 1.1 times as fast.
 template <>
 struct CarriedUpdate<uint8_t> {
   static constexpr int kMaxShift = 24;

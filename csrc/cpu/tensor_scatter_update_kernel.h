@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
 #include <vector>
 
 #include "../common/element.h"
@@ -54,8 +53,8 @@ inline void clear_slice(char* out, int64_t slice, int64_t slice_bytes) {
   }
 }
 
-// How many rows ahead memory is asked for: rows of a block that is not yet in
-// the cache take half as long.
+// How many rows ahead memory is asked for: in place, where no copy has brought
+// the slices near, rows take half as long.
 constexpr int64_t kFetchAhead = 24;
 
 // Asks for a slice that is about to be written.
@@ -63,14 +62,20 @@ inline void fetch(const char* out, int64_t slice, int64_t slice_bytes) {
   __builtin_prefetch(out + slice * slice_bytes, 1);
 }
 
-template <typename Entry>
-inline void fetch_ahead(
+// Calls write(entry) for entries [entry, end), asking for slices ahead.
+template <typename Entry, typename F>
+inline void each_entry(
     const Entry* entry,
     const Entry* end,
     const char* out,
-    int64_t slice_bytes) {
-  if (end - entry > kFetchAhead) {
+    int64_t slice_bytes,
+    const F& write) {
+  for (; end - entry > kFetchAhead; ++entry) {
     fetch(out, entry[kFetchAhead].slice, slice_bytes);
+    write(*entry);
+  }
+  for (; entry < end; ++entry) {
+    write(*entry);
   }
 }
 
@@ -139,12 +144,9 @@ void write_block(
     char* out,
     NamedSlices&) {
   const int64_t slice_bytes = target.slice_bytes;
-  for (; entry < end; ++entry) {
-    if (kBytes > 0) {
-      fetch_ahead(entry, end, out, kBytes);
-    }
-    clear_slice<kBytes>(out, entry->slice, slice_bytes);
-  }
+  each_entry(entry, end, out, slice_bytes, [=](const NamedSlice& named) {
+    clear_slice<kBytes>(out, named.slice, slice_bytes);
+  });
 }
 
 template <int kBytes>
@@ -154,11 +156,10 @@ void write_block(
     const ScatterTarget&,
     char* out,
     NamedSlices&) {
-  for (; entry < end; ++entry) {
-    fetch_ahead(entry, end, out, kBytes);
-    const Carrier<kBytes> value = entry->value;
-    std::memcpy(out + int64_t{entry->slice} * kBytes, &value, kBytes);
-  }
+  each_entry(entry, end, out, kBytes, [=](const auto& update) {
+    const Carrier<kBytes> value = update.value;
+    std::memcpy(out + int64_t{update.slice} * kBytes, &value, kBytes);
+  });
 }
 
 // Updates that are long to write are written once: from the last to the first.

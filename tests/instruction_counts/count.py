@@ -37,10 +37,10 @@ LIMITS = {
     "reshape_split": (41, 19),
     "reshape_split_by_powers": (27, 13),
     "reshape_split_wide": (20, 17),
-    "scatter_scalars": (51, 46),
-    "scatter_rows": (75, 69),
+    "scatter_scalars": (43, 38),
+    "scatter_rows": (68, 62),
     "scatter_scalars_in_order": (23, 20),
-    "scatter_take_scalars": (86, 77),
+    "scatter_take_scalars": (80, 72),
     "scatter_take_in_order": (28, 25),
 }
 

@@ -214,6 +214,7 @@ struct ScatterCase {
   std::vector<int64_t> indices;
   std::vector<char> tensor;
   std::vector<char> updates;
+  std::vector<uint64_t> scratch;  // for the entries of a partition
   int64_t sizes[1];
   int64_t strides[1] = {1};
   int64_t width;
@@ -221,6 +222,7 @@ struct ScatterCase {
   ScatterCase(int64_t slices, int64_t slice_bytes)
       : tensor(slices * slice_bytes),
         updates(kEntries * slice_bytes),
+        scratch(kEntries),
         sizes{slices},
         width(slice_bytes) {
     Random random;
@@ -239,17 +241,15 @@ struct ScatterCase {
   }
 
   template <typename Entry, typename Make>
-  ScatterPartition<Entry> partition(
-      std::vector<Entry>& entries, const Make& make) const {
-    entries.resize(kEntries);
+  ScatterPartition<Entry> partition(const Make& make) {
     return partition_rows(
-        Serial{}, rows(), kEntries, sizes[0], width, entries.data(), make);
+        Serial{}, rows(), kEntries, sizes[0], width,
+        reinterpret_cast<Entry*>(scratch.data()), make);
   }
 
   template <typename Entry, typename Make>
   void update(const Make& make) {
-    std::vector<Entry> entries;
-    const auto partition = this->partition<Entry>(entries, make);
+    const auto partition = this->partition<Entry>(make);
     NamedSlices named;
     for (int64_t block = 0; block < partition.blocks; ++block) {
       update_block<kBytes>(partition, block, target(), named);
@@ -258,9 +258,8 @@ struct ScatterCase {
 
   void take() {
     using Entry = CarriedUpdate<uint32_t>;
-    std::vector<Entry> entries;
     const auto partition = this->partition<Entry>(
-        entries, [](int64_t, uint32_t slice) { return Entry{0, slice}; });
+        [](int64_t, uint32_t slice) { return Entry{0, slice}; });
     NamedSlices named;
     for (int64_t block = 0; block < partition.blocks; ++block) {
       carry_block<kBytes>(partition, block, tensor.data(), named);
