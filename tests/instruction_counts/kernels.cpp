@@ -1,10 +1,13 @@
-// Runs each kernel once on a small fixed input, without torch, for callgrind.
+// Runs each kernel once on a small fixed input, without torch: for callgrind, and
+// with threads for ThreadSanitizer.
 //
 // Prints "case entries" for each, and first whether the AVX2 code is used.
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 #include <vector>
 
 #include "cpu/sparse_concat_kernel.h"
@@ -17,7 +20,48 @@ using namespace tso;
 
 constexpr int64_t kEntries = int64_t{1} << 16;
 
-struct Serial {
+#ifdef KERNEL_THREADS
+
+// As many threads as that, for ThreadSanitizer.
+struct Workers {
+  int64_t threads = KERNEL_THREADS;
+
+  template <typename F>
+  void each_thread(const F& f) const {
+    std::vector<std::thread> all;
+    for (int64_t thread = 0; thread < threads; ++thread) {
+      all.emplace_back([&f, thread] { f(thread); });
+    }
+    for (std::thread& one : all) {
+      one.join();
+    }
+  }
+  template <typename Scratch, typename F>
+  void each_task(int64_t tasks, const F& f) const {
+    std::atomic<int64_t> next{0};
+    each_thread([&](int64_t) {
+      Scratch scratch;
+      for (int64_t task = next++; task < tasks; task = next++) {
+        f(task, scratch);
+      }
+    });
+  }
+  template <typename F>
+  void each_range(int64_t count, const F& f) const {
+    const int64_t share = (count + threads - 1) / threads;
+    each_thread([&](int64_t thread) {
+      const int64_t begin = std::min(count, share * thread);
+      const int64_t end = std::min(count, begin + share);
+      if (begin < end) {
+        f(begin, end);
+      }
+    });
+  }
+};
+
+#else
+
+struct Workers {
   int64_t threads = 1;
 
   template <typename F>
@@ -36,6 +80,8 @@ struct Serial {
     f(int64_t{0}, count);
   }
 };
+
+#endif
 
 // The same numbers everywhere, unlike the distributions of <random>.
 struct Random {
@@ -115,13 +161,13 @@ struct ConcatCase {
 
 void forward(const ConcatCase& c) {
   require(
-      run_concat<ConcatDirection::kForward>(Serial{}, c.job).bad >= 0,
+      run_concat<ConcatDirection::kForward>(Workers{}, c.job).bad >= 0,
       "concat");
 }
 
 void transpose(const ConcatCase& c) {
   require(
-      run_concat<ConcatDirection::kTranspose>(Serial{}, c.job).bad >= 0,
+      run_concat<ConcatDirection::kTranspose>(Workers{}, c.job).bad >= 0,
       "concat's transpose");
 }
 
@@ -243,7 +289,7 @@ struct ScatterCase {
   template <typename Entry, typename Make>
   ScatterPartition<Entry> partition(const Make& make) {
     return partition_rows(
-        Serial{}, rows(), kEntries, sizes[0], width,
+        Workers{}, rows(), kEntries, sizes[0], width,
         reinterpret_cast<Entry*>(scratch.data()), make);
   }
 

@@ -22,9 +22,20 @@ from cuda_on_host.build import (  # noqa: E402
     address_sanitizer,
     compile_file,
     make,
+    run_program,
 )
 
-__all__ = ["ROOT", "SANITIZER_OPTIONS", "address_sanitizer", "build", "run_tests"]
+__all__ = [
+    "BUILD",
+    "CXX",
+    "ROOT",
+    "SANITIZER_OPTIONS",
+    "address_sanitizer",
+    "build",
+    "make",
+    "run_program",
+    "run_tests",
+]
 
 BUILD = ROOT / "build" / "instrumented"
 LIBRARY = "_C.abi3.so"
