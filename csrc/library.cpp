@@ -43,6 +43,10 @@ TSO_DEFINE(TSO_NAMESPACE) {
   m.def(
       "_tensor_scatter_update_grad_updates(Tensor grad, Tensor indices) "
       "-> Tensor");
+  // Both at once. It has no derivative.
+  m.def(
+      "_tensor_scatter_update_grads(Tensor grad, Tensor indices) "
+      "-> (Tensor grad_tensor, Tensor grad_updates)");
 }
 
 // A call whose arguments no kernel takes (an empty list, a layout or a backend
@@ -198,6 +202,13 @@ Tensor scatter_grad_updates_fallback(
       {{grad.get(), "grad"}, {indices.get(), "indices"}});
 }
 
+std::tuple<Tensor, Tensor> scatter_grads_fallback(
+    const Tensor& grad, const Tensor& indices) {
+  fail_unsupported(
+      "_tensor_scatter_update_grads",
+      {{grad.get(), "grad"}, {indices.get(), "indices"}});
+}
+
 }  // namespace
 }  // namespace tso
 
@@ -217,4 +228,6 @@ TSO_FALLBACK(TSO_NAMESPACE) {
   m.impl(
       "_tensor_scatter_update_grad_updates",
       TORCH_BOX(&tso::scatter_grad_updates_fallback));
+  m.impl(
+      "_tensor_scatter_update_grads", TORCH_BOX(&tso::scatter_grads_fallback));
 }

@@ -199,6 +199,7 @@ def test_scatter(host, case):
     assert_same_call(host, "tensor_scatter_update", *case.args())
     assert_same_call(host, "_tensor_scatter_update_grad_tensor", tensor, indices)
     assert_same_call(host, "_tensor_scatter_update_grad_updates", tensor, indices)
+    assert_same_call(host, "_tensor_scatter_update_grads", tensor, indices)
     assert (host.counts()["host_reads"] > 0) == (policy == "ERROR" and len(indices) > 0)
 
 

@@ -150,6 +150,7 @@ def test_gradient_operators():
     for op in (
         ops._tensor_scatter_update_grad_tensor,
         ops._tensor_scatter_update_grad_updates,
+        ops._tensor_scatter_update_grads,
     ):
         name = op.__name__
         for args in [

@@ -135,6 +135,11 @@ def test_scatter_gradients(sample, which):
     check(op, grad, sample.indices)
 
 
+@over(scatter_samples[::5])
+def test_scatter_gradients_at_once(sample):
+    check(ops._tensor_scatter_update_grads, computed(sample.tensor), sample.indices)
+
+
 # ------------------------------------------------------------------- schemas
 
 

@@ -289,6 +289,9 @@ def test_scatter(seed, threads):
     assert same_bits(found, grad_tensor)
     found = ops._tensor_scatter_update_grad_updates(want, indices)
     assert same_bits(found, grad_updates)
+    found = ops._tensor_scatter_update_grads(want, indices)
+    assert same_bits(found[0], grad_tensor)
+    assert same_bits(found[1], grad_updates)
 
     row = g.randrange(len(indices))
     indices.clamp_(min=0)

@@ -63,9 +63,12 @@ def test_gradients_equal_reference(sample, device):
     want_tensor = _reference.tensor_scatter_update_grad_tensor(grad, indices)
     want_updates = _reference.tensor_scatter_update_grad_updates(grad, indices)
     grad, indices = grad.to(device), indices.to(device)
+    both = ops._tensor_scatter_update_grads(grad, indices)
     for got, want in [
         (ops._tensor_scatter_update_grad_tensor(grad, indices), want_tensor),
         (ops._tensor_scatter_update_grad_updates(grad, indices), want_updates),
+        (both[0], want_tensor),
+        (both[1], want_updates),
     ]:
         assert same_bits(got.cpu(), want)
         assert got.is_contiguous()
@@ -361,6 +364,9 @@ def test_many_rows(dtype, shape, index_dtype, threads, device):
     assert same_bits(grads.cpu(), kept.view(shape))
     grads = ops._tensor_scatter_update_grad_updates(*args[:2])
     assert same_bits(grads.cpu(), taken)
+    grads = ops._tensor_scatter_update_grads(*args[:2])
+    assert same_bits(grads[0].cpu(), kept.view(shape))
+    assert same_bits(grads[1].cpu(), taken)
     ops.tensor_scatter_update_(*args, "IGNORE")
     assert same_bits(args[0].cpu(), want.view(shape))
 

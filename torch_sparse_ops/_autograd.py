@@ -18,6 +18,7 @@ from torch import Tensor
 
 from torch_sparse_ops import _vmap
 from torch_sparse_ops._function import Function
+from torch_sparse_ops._modes import is_plain
 
 ops = torch.ops.torch_sparse_ops
 below_autograd = torch._C._AutoDispatchBelowAutograd
@@ -224,6 +225,13 @@ class Scatter(Function):
         to_tensor = to_updates = None
         if grad is not None:
             (indices,) = ctx.saved_tensors
+            both = ctx.needs_input_grad[0] and ctx.needs_input_grad[2]
+            if both and is_plain(grad):
+                with below_autograd():
+                    to_tensor, to_updates = ops._tensor_scatter_update_grads(
+                        grad, indices
+                    )
+                return to_tensor, None, to_updates, None
             if ctx.needs_input_grad[0]:
                 to_tensor = ops._tensor_scatter_update_grad_tensor(grad, indices)
             if ctx.needs_input_grad[2]:

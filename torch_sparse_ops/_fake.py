@@ -89,3 +89,13 @@ def _tensor_scatter_update_grad_tensor(grad: Tensor, indices: Tensor) -> Tensor:
 def _tensor_scatter_update_grad_updates(grad: Tensor, indices: Tensor) -> Tensor:
     depth = int(indices.shape[-1])
     return grad.new_empty((*indices.shape[:-1], *grad.shape[depth:]))
+
+
+@fake_kernel
+def _tensor_scatter_update_grads(
+    grad: Tensor, indices: Tensor
+) -> tuple[Tensor, Tensor]:
+    return (
+        _tensor_scatter_update_grad_tensor(grad, indices),
+        _tensor_scatter_update_grad_updates(grad, indices),
+    )

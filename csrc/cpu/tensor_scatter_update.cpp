@@ -1,5 +1,6 @@
 #include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "../common/overlap.h"
@@ -197,27 +198,21 @@ void update(
   });
 }
 
-// A bit for each slice is worth clearing for up to this many of them a row.
-constexpr int64_t kSlicesPerRow = 512;
-
 // Gives each row of `out` its slice of grad where it was the last to name it,
-// and zeros otherwise.
+// and zeros otherwise. If `rest` has somewhere to go, writes there grad less
+// the slices that rows name: the rows are dealt out once for both.
 template <typename Index>
 void take(
     const ScatterPlan& plan,
     const ScatterRows<Index>& rows,
     const char* grad,
     char* out,
+    const ScatterTarget& rest,
     const Meta& like) {
-  if (in_order(plan) && plan.slices <= kSlicesPerRow * (plan.rows + 64)) {
-    dispatch_width(plan.slice_bytes, [&](auto width) {
-      take_rows<width()>(
-          rows, plan.rows, plan.slices, grad, out, plan.slice_bytes);
-    });
-    return;
-  }
+  const int64_t rest_bytes =
+      rest.out != nullptr ? 2 * plan.slices * plan.slice_bytes : 0;
   const Parallel parallel =
-      Parallel::for_bytes(plan.rows * (2 * plan.slice_bytes + 16));
+      Parallel::for_bytes(rest_bytes + plan.rows * (2 * plan.slice_bytes + 16));
   dispatch_width(plan.slice_bytes, [&](auto width) {
     if constexpr (carried(width())) {
       using Entry = CarriedUpdate<Carrier<width()>>;
@@ -229,6 +224,9 @@ void take(
                 parallel, partition.blocks,
                 [&](int64_t block, NamedSlices& named) {
                   carry_block<width()>(partition, block, grad, named);
+                  if (rest.out != nullptr) {
+                    clear_block<width()>(partition, block, rest);
+                  }
                 });
             parallel.each_thread([&](int64_t thread) {
               deliver_rows<width()>(partition, rows, plan.rows, thread, out);
@@ -245,10 +243,43 @@ void take(
                 [&](int64_t block, NamedSlices& named) {
                   take_block<width()>(
                       partition, block, grad, out, plan.slice_bytes, named);
+                  if (rest.out != nullptr) {
+                    clear_block<width()>(partition, block, rest);
+                  }
                 });
           });
     }
   });
+}
+
+// A bit for each slice is worth clearing for up to this many of them a row.
+constexpr int64_t kSlicesPerRow = 512;
+
+// The gradients of the updates and, if `rest` has somewhere to go, the tensor.
+template <typename Index>
+void transpose(
+    const char* op,
+    const ScatterPlan& plan,
+    const ScatterRows<Index>& rows,
+    const char* grad,
+    char* out,
+    const ScatterTarget& rest,
+    const Meta& like) {
+  const bool nothing = plan.rows == 0 || plan.slice_bytes == 0;
+  if (!nothing &&
+      !(in_order(plan) && plan.slices <= kSlicesPerRow * (plan.rows + 64))) {
+    take(plan, rows, grad, out, rest, like);
+    return;
+  }
+  if (!nothing) {
+    dispatch_width(plan.slice_bytes, [&](auto width) {
+      take_rows<width()>(
+          rows, plan.rows, plan.slices, grad, out, plan.slice_bytes);
+    });
+  }
+  if (rest.out != nullptr) {
+    update(op, plan, rows, rest, like);
+  }
 }
 
 Tensor tensor_scatter_update_cpu(
@@ -334,13 +365,32 @@ Tensor tensor_scatter_update_grad_updates_cpu(
   const Tensor source = contiguous(grad, meta);
   const Tensor out =
       allocate(meta, meta.dtype, updates_shape(meta, indices_meta, plan.depth));
-  if (plan.rows == 0 || plan.slice_bytes == 0) {
-    return out;
-  }
   with_rows(plan, indices, [&](const auto& rows) {
-    take(plan, rows, const_data<char>(source), mutable_data<char>(out), meta);
+    transpose(
+        kName, plan, rows, const_data<char>(source), mutable_data<char>(out),
+        ScatterTarget{}, meta);
   });
   return out;
+}
+
+std::tuple<Tensor, Tensor> tensor_scatter_update_grads_cpu(
+    const Tensor& grad, const Tensor& indices) {
+  constexpr const char* kName = "_tensor_scatter_update_grads";
+  const Meta meta(grad);
+  const Meta indices_meta(indices);
+  const ScatterPlan plan = plan_scatter(kName, meta, indices_meta, nullptr);
+  const Tensor source = contiguous(grad, meta);
+  const Tensor rest = allocate(meta, meta.dtype, plan.sizes);
+  const Tensor out =
+      allocate(meta, meta.dtype, updates_shape(meta, indices_meta, plan.depth));
+  with_rows(plan, indices, [&](const auto& rows) {
+    transpose(
+        kName, plan, rows, const_data<char>(source), mutable_data<char>(out),
+        {const_data<char>(source), mutable_data<char>(rest), nullptr,
+         plan.slices, plan.slice_bytes},
+        meta);
+  });
+  return {rest, out};
 }
 
 }  // namespace
@@ -358,4 +408,7 @@ TSO_REGISTER(TSO_NAMESPACE) {
   m.impl(
       "_tensor_scatter_update_grad_updates",
       TORCH_BOX(&tso::tensor_scatter_update_grad_updates_cpu));
+  m.impl(
+      "_tensor_scatter_update_grads",
+      TORCH_BOX(&tso::tensor_scatter_update_grads_cpu));
 }

@@ -136,17 +136,23 @@ class NamedSlices {
   std::vector<uint64_t> words_;
 };
 
+// Clears the slices that entries name.
+template <int kBytes, typename Entry>
+void clear_slices(
+    const Entry* entry, const Entry* end, char* out, int64_t slice_bytes) {
+  each_entry(entry, end, out, slice_bytes, [=](const Entry& named) {
+    clear_slice<kBytes>(out, named.slice, slice_bytes);
+  });
+}
+
 template <int kBytes>
 void write_block(
-    const NamedSlice* entry,
+    const NamedSlice* begin,
     const NamedSlice* end,
     const ScatterTarget& target,
     char* out,
     NamedSlices&) {
-  const int64_t slice_bytes = target.slice_bytes;
-  each_entry(entry, end, out, slice_bytes, [=](const NamedSlice& named) {
-    clear_slice<kBytes>(out, named.slice, slice_bytes);
-  });
+  clear_slices<kBytes>(begin, end, out, target.slice_bytes);
 }
 
 template <int kBytes>
@@ -180,14 +186,12 @@ void write_block(
   }
 }
 
-// Writes the slices of one block: those of the tensor, then the rows in order.
-// `named` is scratch.
-template <int kBytes, typename Entry>
-void update_block(
+// The slices of a block in the result, with those of the tensor written there.
+template <typename Entry>
+char* copy_block(
     const ScatterPartition<Entry>& partition,
     int64_t block,
-    const ScatterTarget& target,
-    NamedSlices& named) {
+    const ScatterTarget& target) {
   const int64_t base = block << partition.shift;
   const int64_t count =
       std::min(int64_t{1} << partition.shift, target.slices - base);
@@ -197,15 +201,38 @@ void update_block(
         out, target.tensor + base * target.slice_bytes,
         count * target.slice_bytes);
   }
+  return out;
+}
+
+// Writes the slices of one block: those of the tensor, then the rows in order.
+// `named` is scratch.
+template <int kBytes, typename Entry>
+void update_block(
+    const ScatterPartition<Entry>& partition,
+    int64_t block,
+    const ScatterTarget& target,
+    NamedSlices& named) {
+  char* out = copy_block(partition, block, target);
   const Entry* begin = partition.begin(block);
   const Entry* end = partition.end(block);
   if (begin == end) {
     return;
   }
   if (!carried(kBytes)) {
-    named.reset(count);
+    named.reset(int64_t{1} << partition.shift);
   }
   write_block<kBytes>(begin, end, target, out, named);
+}
+
+// Writes the slices of one block that no row names, and zeros for the others.
+template <int kBytes, typename Entry>
+void clear_block(
+    const ScatterPartition<Entry>& partition,
+    int64_t block,
+    const ScatterTarget& target) {
+  char* out = copy_block(partition, block, target);
+  clear_slices<kBytes, Entry>(
+      partition.begin(block), partition.end(block), out, target.slice_bytes);
 }
 
 // Slices of a tensor whose elements lie at any strides: the leading dimensions

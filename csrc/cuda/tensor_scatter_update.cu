@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -307,6 +308,16 @@ Tensor tensor_scatter_update_grad_updates_cuda(
   return out;
 }
 
+std::tuple<Tensor, Tensor> tensor_scatter_update_grads_cuda(
+    const Tensor& grad, const Tensor& indices) {
+  // Its faults in its own name.
+  plan_scatter(
+      "_tensor_scatter_update_grads", Meta(grad), Meta(indices), nullptr);
+  return {
+      tensor_scatter_update_grad_tensor_cuda(grad, indices),
+      tensor_scatter_update_grad_updates_cuda(grad, indices)};
+}
+
 }  // namespace
 }  // namespace tso
 
@@ -322,4 +333,7 @@ TSO_REGISTER(TSO_NAMESPACE, TSO_DEVICE_KEY) {
   m.impl(
       "_tensor_scatter_update_grad_updates",
       TORCH_BOX(&tso::tensor_scatter_update_grad_updates_cuda));
+  m.impl(
+      "_tensor_scatter_update_grads",
+      TORCH_BOX(&tso::tensor_scatter_update_grads_cuda));
 }

@@ -67,3 +67,7 @@ def _tensor_scatter_update_grad_tensor(grad: Tensor, indices: Tensor) -> None:
 
 def _tensor_scatter_update_grad_updates(grad: Tensor, indices: Tensor) -> None:
     scatter.check("_tensor_scatter_update_grad_updates", grad, indices, None)
+
+
+def _tensor_scatter_update_grads(grad: Tensor, indices: Tensor) -> None:
+    scatter.check("_tensor_scatter_update_grads", grad, indices, None)
