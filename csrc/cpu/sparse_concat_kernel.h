@@ -17,6 +17,7 @@
 #include "../common/index_math.h"
 #include "columns.h"
 #include "concat_blocks.h"
+#include "concat_merge.h"
 #include "concat_move.h"
 #include "concat_places.h"
 #include "concat_runs.h"
@@ -61,6 +62,9 @@ struct ConcatKernel {
     }
     if (shift == 0) {
       return do_short_runs(move, blocks, b, reference, scratch, scratch.slots);
+    }
+    if (can_merge_inputs(move.job.inputs(), prefixes, end - begin)) {
+      return do_merged_inputs(move, blocks, b, scratch);
     }
     if (bits(prefixes - 1) + reference.width() <= 64) {
       return do_sparse_prefixes(
