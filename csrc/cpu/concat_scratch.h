@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "../common/index_math.h"
@@ -27,6 +28,26 @@ struct ConcatCursor {
   int64_t offset;
 };
 
+// Room that is not filled: zeroes would cost as much as a pass of the merge.
+template <typename T>
+class Room {
+ public:
+  T* data() const {
+    return data_.get();
+  }
+
+  void grow(int64_t size) {
+    if (size_ < size) {
+      data_.reset(new T[size]);
+      size_ = size;
+    }
+  }
+
+ private:
+  std::unique_ptr<T[]> data_;
+  int64_t size_ = 0;
+};
+
 // Grows only, so that it is filled once and not at every block.
 struct ConcatScratch {
   std::vector<int64_t> columns;  // copies of coordinates not stored in columns
@@ -41,6 +62,11 @@ struct ConcatScratch {
   std::vector<uint64_t> slots;
   std::vector<unsigned __int128> wide_slots;
   std::vector<ConcatCursor> cursors;
+  Room<int64_t> packed;  // see ConcatPack
+  Room<char> packed_values;
+  Room<uint64_t> words;  // see do_merged_inputs
+  Room<uint64_t> merged;
+  std::vector<int64_t> ends_of_rows;
   Findings findings;
 };
 
