@@ -145,6 +145,9 @@ MEASURED(concat_short_runs_rank_3)(const ConcatCase& c) {
 MEASURED(concat_sparse_prefixes)(const ConcatCase& c) {
   forward(c);
 }
+MEASURED(concat_sparse_prefixes_many)(const ConcatCase& c) {
+  forward(c);
+}
 MEASURED(concat_long_runs_rank_4)(const ConcatCase& c) {
   forward(c);
 }
@@ -285,6 +288,7 @@ int main() {
   RUN(concat_short_runs, ConcatCase(64, {4096, 100000}, 1, 4));
   RUN(concat_short_runs_rank_3, ConcatCase(2, {256, 256, 1000}, 2, 4));
   RUN(concat_sparse_prefixes, ConcatCase(2, {2000000000, 1000}, 1, 4));
+  RUN(concat_sparse_prefixes_many, ConcatCase(16, {2000000000, 1000}, 1, 4));
   RUN(concat_long_runs_rank_4, ConcatCase(2, {16, 256, 50, 50}, 2, 4));
   RUN(concat_long_runs_back, ConcatCase(2, {4096, 100000}, 1, 4));
   RUN(concat_short_runs_back, ConcatCase(64, {4096, 100000}, 1, 4));
