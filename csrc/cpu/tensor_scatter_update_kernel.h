@@ -215,10 +215,7 @@ void update_block(
   char* out = copy_block(partition, block, target);
   const Entry* begin = partition.begin(block);
   const Entry* end = partition.end(block);
-  if (begin == end) {
-    return;
-  }
-  if (!carried(kBytes)) {
+  if (!carried(kBytes) && begin != end) {
     named.reset(int64_t{1} << partition.shift);
   }
   write_block<kBytes>(begin, end, target, out, named);

@@ -18,8 +18,26 @@ from pathlib import Path
 from package import ROOT, build, run_tests
 
 TESTS = ["tests/test_random.py", "tests/test_random_large.py", "tests/test_fuzz.py"]
+# Lines that gcov takes for code of their own, where they end what did run.
+MISCOUNTED = {
+    "}",
+    "rows, share * thread, std::min(count, share * (thread + 1)), outside,",
+    "rows, begin, std::min(count, begin + partition.share),",
+}
 # Lines, as they stand in the source, that no valid or wrong call reaches.
-UNREACHED: dict[str, dict[str, str]] = {}
+UNREACHED = {
+    "csrc/cpu/scatter_partition.h": {"++shift;": "tensors of more than 2 GB"},
+    "csrc/cpu/simd.h": {"f();": "processors without AVX2"},
+    "csrc/cpu/sparse_concat_kernel.h": {
+        "scratch.findings.bad = -1;  // blocks are far smaller unless out of order": (
+            "blocks of more than 2**31 entries"
+        ),
+        "return;": "the same",
+    },
+    "csrc/cpu/tensor_scatter_update.cpp": {
+        "call(uint64_t{});": "more than 2**32 rows",
+    },
+}
 
 
 def count_lines(objects: list[Path]) -> Counter[tuple[str, int]]:
@@ -49,7 +67,7 @@ def main() -> None:
     missed = 0
     for (name, number), count in sorted(counts.items()):
         line = (ROOT / name).read_text().splitlines()[number - 1].strip()
-        if count == 0:
+        if count == 0 and line not in MISCOUNTED:
             reason = UNREACHED.get(name, {}).get(line)
             missed += reason is None
             print(f"{name}:{number}: {line}   <- {reason or 'NOT REACHED'}")
