@@ -81,11 +81,12 @@ class Values(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        each = zip(
+            ctx.needs_input_grad, grads, ctx.saved_tensors, ctx.facts, strict=True
+        )
         return tuple(
-            None if grad is None else coo_gradient(grad, indices, *facts)
-            for grad, indices, facts in zip(
-                grads, ctx.saved_tensors, ctx.facts, strict=True
-            )
+            coo_gradient(grad, indices, *facts) if needed and grad is not None else None
+            for needed, grad, indices, facts in each
         )
 
 
