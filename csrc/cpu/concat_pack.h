@@ -31,37 +31,28 @@ struct ConcatPack {
   template <typename Take>
   bool run(const Take& take) const {
     const ConcatJob& job = move.job;
-    const int64_t* first = blocks.places_of(b);
-    const int64_t* last = blocks.places_of(b + 1);
     const int64_t size = blocks.size(b);
     scratch.packed.grow(move.moves_indices() ? job.rank * size : 0);
     scratch.packed_values.grow(size * Value::value);
     int64_t packed = 0;
-    for (int64_t i = 0; i < job.inputs(); ++i) {
+    const auto add_some = [&](int64_t i, int64_t place, const int64_t* prefixes,
+                              int64_t some) {
       const ConcatSource& source = job.sources[i];
-      for (int64_t place = first[i]; place < last[i]; place += kColumnBlock) {
-        const int64_t some = std::min(kColumnBlock, last[i] - place);
-        const int64_t* prefixes =
-            inspect_block(job, blocks, b, source, place, some, scratch);
-        if (prefixes == nullptr) {
-          return false;
+      take(prefixes, some);
+      for (int64_t d = 0; move.moves_indices() && d < job.rank; ++d) {
+        const int64_t* in = column(
+            source.indices, source.order, d, place, some,
+            scratch.columns.data());
+        int64_t* out = scratch.packed.data() + d * size + packed;
+        const int64_t add = move.offset(source, d);
+        for (int64_t j = 0; j < some; ++j) {
+          out[j] = multiply_add(in[j], 1, add);
         }
-        take(prefixes, some);
-        for (int64_t d = 0; move.moves_indices() && d < job.rank; ++d) {
-          const int64_t* in = column(
-              source.indices, source.order, d, place, some,
-              scratch.columns.data());
-          int64_t* out = scratch.packed.data() + d * size + packed;
-          const int64_t add = move.offset(source, d);
-          for (int64_t j = 0; j < some; ++j) {
-            out[j] = multiply_add(in[j], 1, add);
-          }
-        }
-        pack_values(source, place, some, packed);
-        packed += some;
       }
-    }
-    return true;
+      pack_values(source, place, some, packed);
+      packed += some;
+    };
+    return each_inspected(job, blocks, b, scratch, add_some);
   }
 
   // Moves the entries to the result: the nth is the one packed at slot(n). One

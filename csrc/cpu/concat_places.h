@@ -66,24 +66,19 @@ bool place_entries(
   grow(slots, blocks.size(b));
   uint32_t* counts = scratch.counts.data();
   uint32_t* bins = scratch.bins.data();
-  for (int64_t i = 0; i < job.inputs(); ++i) {
-    for (int64_t place = first[i]; place < last[i]; place += kColumnBlock) {
-      const int64_t some = std::min(kColumnBlock, last[i] - place);
-      const int64_t* prefixes =
-          inspect_block(job, blocks, b, job.sources[i], place, some, scratch);
-      if (prefixes == nullptr) {
-        return false;
-      }
-      for (int64_t j = 0; j < some; ++j) {
-        bins[j] =
-            static_cast<uint32_t>(static_cast<uint64_t>(prefixes[j]) - low);
-      }
-#pragma GCC unroll 4
-      for (int64_t j = 0; j < some; ++j) {
-        ++counts[bins[j]];
-      }
-      bins += some;
+  const auto count = [&](int64_t, int64_t, const int64_t* prefixes,
+                         int64_t some) {
+    for (int64_t j = 0; j < some; ++j) {
+      bins[j] = static_cast<uint32_t>(static_cast<uint64_t>(prefixes[j]) - low);
     }
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < some; ++j) {
+      ++counts[bins[j]];
+    }
+    bins += some;
+  };
+  if (!each_inspected(job, blocks, b, scratch, count)) {
+    return false;
   }
   begin_bins(scratch.counts);
   bins = scratch.bins.data();
@@ -146,20 +141,15 @@ bool place_sparse_entries(
   grow(slots, blocks.size(b));
   uint32_t* counts = scratch.counts.data();
   uint64_t* keys = scratch.keys.data();
-  for (int64_t i = 0; i < job.inputs(); ++i) {
-    for (int64_t place = first[i]; place < last[i]; place += kColumnBlock) {
-      const int64_t some = std::min(kColumnBlock, last[i] - place);
-      const int64_t* found =
-          inspect_block(job, blocks, b, job.sources[i], place, some, scratch);
-      if (found == nullptr) {
-        return false;
-      }
-      for (int64_t j = 0; j < some; ++j) {
-        keys[j] = static_cast<uint64_t>(found[j]) - low;
-        ++counts[keys[j] >> shift];
-      }
-      keys += some;
+  const auto count = [&](int64_t, int64_t, const int64_t* found, int64_t some) {
+    for (int64_t j = 0; j < some; ++j) {
+      keys[j] = static_cast<uint64_t>(found[j]) - low;
+      ++counts[keys[j] >> shift];
     }
+    keys += some;
+  };
+  if (!each_inspected(job, blocks, b, scratch, count)) {
+    return false;
   }
   const uint32_t most = begin_bins(scratch.counts);
   keys = scratch.keys.data();

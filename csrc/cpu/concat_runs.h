@@ -23,29 +23,22 @@ inline bool find_runs(
     int64_t b,
     ConcatScratch& scratch) {
   const int64_t* first = blocks.places_of(b);
-  const int64_t* last = blocks.places_of(b + 1);
   const uint64_t low = blocks.first_prefix[b];
   const uint64_t prefixes = blocks.first_prefix[b + 1] - low;
   scratch.ends.assign(prefixes * job.inputs(), 0);
-  for (int64_t i = 0; i < job.inputs(); ++i) {
-    uint32_t* ends = scratch.ends.data() + i * prefixes;
-    for (int64_t place = first[i]; place < last[i]; place += kColumnBlock) {
-      const int64_t some = std::min(kColumnBlock, last[i] - place);
-      const int64_t* found =
-          inspect_block(job, blocks, b, job.sources[i], place, some, scratch);
-      if (found == nullptr) {
-        return false;
-      }
-      // Every entry is the last of its prefix so far.
-      const uint32_t next = static_cast<uint32_t>(place - first[i]) + 1;
+  uint32_t* const all_ends = scratch.ends.data();
+  return each_inspected(
+      job, blocks, b, scratch,
+      [=](int64_t i, int64_t place, const int64_t* found, int64_t some) {
+        uint32_t* ends = all_ends + i * prefixes;
+        // Every entry is the last of its prefix so far.
+        const uint32_t next = static_cast<uint32_t>(place - first[i]) + 1;
 #pragma GCC unroll 4
-      for (int64_t j = 0; j < some; ++j) {
-        ends[static_cast<uint64_t>(found[j]) - low] =
-            next + static_cast<uint32_t>(j);
-      }
-    }
-  }
-  return true;
+        for (int64_t j = 0; j < some; ++j) {
+          ends[static_cast<uint64_t>(found[j]) - low] =
+              next + static_cast<uint32_t>(j);
+        }
+      });
 }
 
 // Moves of fixed size, by vectors that become as many of the processor's as

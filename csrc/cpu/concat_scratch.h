@@ -134,6 +134,32 @@ inline const int64_t* inspect_block(
   return prefixes;
 }
 
+// Calls take(input, place, prefixes, count) for all entries of block b, input
+// after input, some at a time, with the first one's place and their checked
+// prefixes. False if the result is void.
+template <typename Take>
+bool each_inspected(
+    const ConcatJob& job,
+    const ConcatBlocks& blocks,
+    int64_t b,
+    ConcatScratch& scratch,
+    const Take& take) {
+  const int64_t* first = blocks.places_of(b);
+  const int64_t* last = blocks.places_of(b + 1);
+  for (int64_t i = 0; i < job.inputs(); ++i) {
+    for (int64_t place = first[i]; place < last[i]; place += kColumnBlock) {
+      const int64_t some = std::min(kColumnBlock, last[i] - place);
+      const int64_t* prefixes =
+          inspect_block(job, blocks, b, job.sources[i], place, some, scratch);
+      if (prefixes == nullptr) {
+        return false;
+      }
+      take(i, place, prefixes, some);
+    }
+  }
+  return true;
+}
+
 // log2 of how many prefixes share a bin, so that there are not many more bins
 // than things to put in them.
 inline int bin_shift(uint64_t prefixes, int64_t things) {

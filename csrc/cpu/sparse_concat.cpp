@@ -83,13 +83,8 @@ bool concat(
   return in_order && findings.repeats >= 0;
 }
 
-struct Concatenated {
-  Tensor values;
-  Tensor indices;
-  bool strict;  // whether every input was strictly increasing
-};
-
-Concatenated concat_forward(
+// Values, indices, and whether every input was strictly increasing.
+std::tuple<Tensor, Tensor, bool> concat_forward(
     StableListHandle index_list,
     StableListHandle value_list,
     IndexLayout layout,
@@ -132,10 +127,10 @@ std::tuple<Tensor, Tensor> sparse_concat_cpu(
     int64_t concat_dim,
     bool expand_nonconcat_dims,
     bool /*inputs_sorted: found out while reading*/) {
-  Concatenated result = concat_forward(
+  const auto [out_values, out_indices, strict] = concat_forward(
       indices, values, IndexLayout::kEntries, shapes, concat_dim,
       expand_nonconcat_dims);
-  return {std::move(result.values), std::move(result.indices)};
+  return {out_values, out_indices};
 }
 
 std::tuple<Tensor, Tensor, bool> sparse_concat_coo_cpu(
@@ -145,10 +140,9 @@ std::tuple<Tensor, Tensor, bool> sparse_concat_coo_cpu(
     int64_t concat_dim,
     bool expand_nonconcat_dims,
     bool /*inputs_sorted*/) {
-  Concatenated result = concat_forward(
+  return concat_forward(
       indices, values, IndexLayout::kDimensions, shapes, concat_dim,
       expand_nonconcat_dims);
-  return {std::move(result.values), std::move(result.indices), result.strict};
 }
 
 std::vector<Tensor> sparse_concat_grad_values_cpu(

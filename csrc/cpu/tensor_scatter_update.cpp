@@ -214,20 +214,24 @@ void take(
   const Parallel parallel =
       Parallel::for_bytes(rest_bytes + plan.rows * (2 * plan.slice_bytes + 16));
   dispatch_width(plan.slice_bytes, [&](auto width) {
+    const auto take_blocks = [&](const auto& partition, const auto& take_one) {
+      each_block(
+          parallel, partition.blocks, [&](int64_t block, NamedSlices& named) {
+            take_one(block, named);
+            if (rest.out != nullptr) {
+              clear_block<width()>(partition, block, rest);
+            }
+          });
+    };
     if constexpr (carried(width())) {
       using Entry = CarriedUpdate<Carrier<width()>>;
       with_partition<Entry>(
           parallel, plan, rows, like,
           [](int64_t, uint32_t slice) { return Entry{0, slice}; },
           [&](const auto& partition) {
-            each_block(
-                parallel, partition.blocks,
-                [&](int64_t block, NamedSlices& named) {
-                  carry_block<width()>(partition, block, grad, named);
-                  if (rest.out != nullptr) {
-                    clear_block<width()>(partition, block, rest);
-                  }
-                });
+            take_blocks(partition, [&](int64_t block, NamedSlices& named) {
+              carry_block<width()>(partition, block, grad, named);
+            });
             parallel.each_thread([&](int64_t thread) {
               deliver_rows<width()>(partition, rows, plan.rows, thread, out);
             });
@@ -238,15 +242,10 @@ void take(
             if (partition.first_bad >= 0) {
               std::memset(out, 0, plan.rows * plan.slice_bytes);
             }
-            each_block(
-                parallel, partition.blocks,
-                [&](int64_t block, NamedSlices& named) {
-                  take_block<width()>(
-                      partition, block, grad, out, plan.slice_bytes, named);
-                  if (rest.out != nullptr) {
-                    clear_block<width()>(partition, block, rest);
-                  }
-                });
+            take_blocks(partition, [&](int64_t block, NamedSlices& named) {
+              take_block<width()>(
+                  partition, block, grad, out, plan.slice_bytes, named);
+            });
           });
     }
   });
