@@ -116,8 +116,11 @@ struct ConcatKernel {
   }
 };
 
-// Outputs of one task where a block is mere copies.
-constexpr int64_t kConcatCopyTask = int64_t{1} << 16;
+// Outputs of one task where a block is mere copies: some tasks for each thread,
+// none so small that handing it over costs more than it saves.
+inline int64_t copy_task(int64_t total, int64_t threads) {
+  return std::clamp(total / (2 * threads), int64_t{1} << 14, int64_t{1} << 16);
+}
 
 // Does the whole job.
 template <ConcatDirection kDirection, typename Parallel>
@@ -148,7 +151,8 @@ Findings run_concat(const Parallel& parallel, const ConcatJob& job) {
     const bool divisible =
         single_prefix ||
         blocks.first_prefix[b + 1] - blocks.first_prefix[b] == 1;
-    const int64_t step = divisible ? kConcatCopyTask : end;
+    const int64_t step =
+        divisible ? copy_task(job.total, parallel.threads) : end;
     for (int64_t begin = blocks.starts[b]; begin < end; begin += step) {
       tasks.push_back({b, begin, end - begin < step ? end : begin + step});
     }
