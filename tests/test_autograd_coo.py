@@ -109,6 +109,23 @@ def test_gradients_of_every_input():
         assert leaves[1].grad.tolist() == [2, 3]
 
 
+@pytest.mark.parametrize("rows", [SORTED, SHUFFLED], ids=["sorted", "shuffled"])
+def test_gradients_of_stacked_inputs(rows):
+    """Along axis 0, of sorted inputs, gradients are views of that of
+    the result, as those of torch.cat are."""
+    x = build(rows, torch.randn(len(rows), dtype=torch.float64)).requires_grad_()
+    out = concat(x, x.detach(), axis=0)
+    grad = torch.arange(2.0 * len(rows), dtype=torch.float64)
+    upstream = torch.sparse_coo_tensor(
+        out.detach()._indices(), grad, out.shape, is_coalesced=True
+    )
+    (got,) = torch.autograd.grad(out, x, upstream)
+    want = [grad[sorted(rows).index(row)] for row in rows]
+    assert got._values().tolist() == want
+    shared = got._values().data_ptr() == grad.data_ptr()
+    assert shared == (rows == SORTED)
+
+
 @stored
 def test_entries_of_one_coordinate_share_a_gradient(rows):
     """A COO tensor means the sum of them; a triple tells them apart."""

@@ -129,7 +129,17 @@ class ConcatCoo(Concat):
             return ops._sparse_concat_coo(*halves(tensors), *args)
 
     @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        Concat.setup_context(ctx, inputs, output)
+        strictly_increasing, concat_dim = output[2], inputs[1]
+        ctx.is_stacked = strictly_increasing and concat_dim == 0
+
+    @staticmethod
     def backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]:
+        if ctx.is_stacked and grad is not None:
+            # One input after the other: views, as of torch.cat.
+            grads = grad.split([shape[0] for shape in ctx.value_shapes])
+            return (None,) * (CONCAT_ARGS + len(grads)) + grads
         return concat_gradients(ctx, [x.t() for x in ctx.saved_tensors], grad)
 
 
