@@ -130,6 +130,9 @@ void copy_bytes(const Parallel& parallel, const ScatterTarget& target) {
       });
 }
 
+// Fewer slices than this for a thread are hardly shares of one size.
+constexpr int64_t kLeastShare = 16;
+
 // Writes what the target held before and the rows over it, the last one to
 // name a slice on top. If the policy throws, nothing is written where the
 // tensor was.
@@ -151,13 +154,19 @@ void update(
     if (target.tensor == nullptr || plan.slice_bytes == 0) {
       check_rows(op, plan, rows);
     }
-    if (target.tensor != nullptr) {
-      copy_bytes(
-          Parallel::for_bytes(
-              tensor_bytes <= kAloneBytes ? 0 : 2 * tensor_bytes),
-          target);
-    }
+    const Parallel parallel = Parallel::for_bytes(
+        target.tensor == nullptr || tensor_bytes <= kAloneBytes
+            ? 0
+            : 2 * tensor_bytes);
     dispatch_width(plan.slice_bytes, [&](auto width) {
+      if (parallel.threads > 1 &&
+          plan.slices >= kLeastShare * parallel.threads) {
+        check(update_shares<width()>(parallel, rows, plan.rows, target));
+        return;
+      }
+      if (target.tensor != nullptr) {
+        copy_bytes(parallel, target);
+      }
       check(
           update_rows<width()>(rows, plan.slice_bytes ? plan.rows : 0, target));
     });

@@ -15,6 +15,7 @@
 #include "../common/element.h"
 #include "../common/index_math.h"
 #include "columns.h"
+#include "scatter_in_order.h"
 #include "scatter_partition.h"
 #include "scatter_rows.h"
 
@@ -35,33 +36,6 @@ constexpr bool carried(int bytes) {
   return bytes >= 1 && bytes <= 8;
 }
 
-// Where updates go. Slices are neighbours in memory.
-struct ScatterTarget {
-  const char* tensor;  // what the slices hold before, or null if out does
-  char* out;
-  const char* updates;  // null: zeros
-  int64_t slices;
-  int64_t slice_bytes;
-};
-
-template <int kBytes>
-inline void clear_slice(char* out, int64_t slice, int64_t slice_bytes) {
-  if constexpr (kBytes > 0) {
-    std::memset(out + slice * kBytes, 0, kBytes);
-  } else {
-    std::memset(out + slice * slice_bytes, 0, slice_bytes);
-  }
-}
-
-// How many rows ahead memory is asked for: in place, where no copy has brought
-// the slices near, rows take half as long.
-constexpr int64_t kFetchAhead = 24;
-
-// Asks for a slice that is about to be written.
-inline void fetch(const char* out, int64_t slice, int64_t slice_bytes) {
-  __builtin_prefetch(out + slice * slice_bytes, 1);
-}
-
 // Calls write(entry) for entries [entry, end), asking for slices ahead.
 template <typename Entry, typename F>
 inline void each_entry(
@@ -77,43 +51,6 @@ inline void each_entry(
   for (; entry < end; ++entry) {
     write(*entry);
   }
-}
-
-// Writes all rows in their order, but those out of bounds. Returns the first of
-// these, or -1.
-template <int kBytes, typename Index>
-int64_t update_rows(
-    const ScatterRows<Index>& rows,
-    int64_t count,
-    const ScatterTarget& target) {
-  // Local, so that the stores cannot change it.
-  const ScatterTarget local = target;
-  const auto write_rows = [&](const auto& write) {
-    return each_slices(
-        rows, 0, count, -1,
-        [local, write](
-            int64_t row, int64_t some, const int64_t* slices, bool bad) {
-          int64_t i = 0;
-          for (; !bad && i + kFetchAhead < some; ++i) {
-            fetch(local.out, slices[i + kFetchAhead], local.slice_bytes);
-            write(slices[i], row + i);
-          }
-          for (; i < some; ++i) {
-            if (slices[i] >= 0) {
-              write(slices[i], row + i);
-            }
-          }
-        });
-  };
-  if (local.updates == nullptr) {
-    return write_rows([local](int64_t slice, int64_t) {
-      clear_slice<kBytes>(local.out, slice, local.slice_bytes);
-    });
-  }
-  return write_rows([local](int64_t slice, int64_t row) {
-    move_element<kBytes>(
-        local.out, slice, local.updates, row, local.slice_bytes);
-  });
 }
 
 // Slices that rows have named, of a block.
