@@ -8,16 +8,19 @@
 
 #include "../common/index_math.h"
 #include "columns.h"
+#include "reshape_lanes.h"
 #include "simd.h"
 
 namespace tso {
 
 // Division of n in [0, 2^31) as Divider does it, with 32-bit operands, of which
-// a vector holds twice as many.
+// a vector holds twice as many: the quotient is n * magic >> shift.
 struct NarrowDivider {
+  static constexpr uint32_t kPower = uint32_t{1} << 31;
+
   uint32_t divisor;
-  uint32_t magic;  // 0: the divisor is a power of two
-  int shift;       // of the upper half of the product, or of n
+  uint32_t magic;  // kPower exactly if the divisor is a power of two
+  int shift;
 };
 
 inline NarrowDivider make_narrow_divider(int64_t divisor) {
@@ -25,12 +28,9 @@ inline NarrowDivider make_narrow_divider(int64_t divisor) {
   while ((int64_t{1} << log) < divisor) {
     ++log;
   }
-  if ((int64_t{1} << log) == divisor) {
-    return {static_cast<uint32_t>(divisor), 0, log};
-  }
   const uint64_t d = static_cast<uint64_t>(divisor);
   const uint64_t magic = ((uint64_t{1} << (31 + log)) + d - 1) / d;
-  return {static_cast<uint32_t>(d), static_cast<uint32_t>(magic), log - 1};
+  return {static_cast<uint32_t>(d), static_cast<uint32_t>(magic), 31 + log};
 }
 
 // Reads coordinates of a group of input dimensions and writes those of the
@@ -146,10 +146,55 @@ struct ReshapeKernel {
     return bad;
   }
 
+#ifdef TSO_RESHAPE_LANES
+  // Steps through the first `count` entries, a multiple of Lanes::kEntries, and
+  // all dimensions at once: keys stay in registers.
+  [[gnu::target("avx2")]] int64_t run_lanes(
+      const ReshapeStep& step, int64_t at, int64_t count) const {
+    // Local, so that the stores cannot change them.
+    const ReshapeStep::In* const in = step.in.data();
+    const ReshapeStep::Out* const target = step.out.data();
+    const NarrowDivider* const dividers = step.dividers.data();
+    const size_t in_rank = step.in.size();
+    const size_t last = step.out.size() - 1;
+    const int64_t in_stride = indices.dim_stride;
+    const int64_t out_stride = nnz;
+    const int64_t* from = indices.data + at;
+    int64_t* to = out + at;
+    Lanes::Vector signs = {};
+    for (int64_t i = 0; i < count; i += Lanes::kEntries) {
+      Lanes key;
+      key.load(from + in[0].dim * in_stride + i);
+      key.check(in[0].size, signs);
+      for (size_t d = 1; d < in_rank; ++d) {
+        Lanes next;
+        next.load(from + in[d].dim * in_stride + i);
+        next.check(in[d].size, signs);
+        key.append(in[d].size, next);
+      }
+      for (size_t d = last; d > 0; --d) {
+        key.split(
+            dividers[d].divisor, dividers[d].magic, dividers[d].shift,
+            to + target[d].dim * out_stride + i);
+      }
+      key.store(to + target[0].dim * out_stride + i);
+    }
+    return static_cast<int64_t>(signs[0] | signs[1] | signs[2] | signs[3]);
+  }
+#endif
+
   int64_t run_narrow_step(
       const ReshapeStep& step, int64_t at, int64_t count) const {
-    uint32_t keys[kColumnBlock];
     int64_t bad = 0;
+#ifdef TSO_RESHAPE_LANES
+    if (indices.row_stride == 1 && has_avx2()) {
+      const int64_t whole = count / Lanes::kEntries * Lanes::kEntries;
+      bad |= run_lanes(step, at, whole);
+      at += whole;
+      count -= whole;
+    }
+#endif
+    uint32_t keys[kColumnBlock];
     for (size_t d = 0; d < step.in.size(); ++d) {
       int64_t scratch[kColumnBlock];
       const int64_t size = step.in[d].size;
@@ -185,8 +230,8 @@ struct ReshapeKernel {
       int64_t count,
       const NarrowDivider& divider) {
     const uint32_t divisor = divider.divisor;
-    const int shift = divider.shift;
-    if (divider.magic == 0) {
+    if (divider.magic == NarrowDivider::kPower) {
+      const int shift = divider.shift - 31;
       for (int64_t i = 0; i < count; ++i) {
         const uint32_t key = keys[i];
         remainders[i] = static_cast<int64_t>(key & (divisor - 1));
@@ -195,6 +240,7 @@ struct ReshapeKernel {
       return;
     }
     const uint32_t magic = divider.magic;
+    const int shift = divider.shift - 32;  // of the upper half of the product
     for (int64_t i = 0; i < count; ++i) {
       const uint32_t key = keys[i];
       const uint32_t high =
