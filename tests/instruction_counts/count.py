@@ -41,6 +41,7 @@ LIMITS = {
     "scatter_scalars": (43, 38),
     "scatter_rows": (68, 62),
     "scatter_scalars_in_order": (23, 20),
+    "scatter_shares": (41, 38),
     "scatter_take_scalars": (80, 72),
     "scatter_take_in_order": (28, 25),
 }

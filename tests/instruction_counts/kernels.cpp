@@ -336,6 +336,12 @@ MEASURED(scatter_rows)(ScatterCase<0>& c) {
 MEASURED(scatter_scalars_in_order)(ScatterCase<4>& c) {
   update_rows<4>(c.rows(), kEntries, c.target());
 }
+MEASURED(scatter_shares)(ScatterCase<4>& c) {
+  char* out = reinterpret_cast<char*>(c.scratch.data());
+  const ScatterTarget target{
+      c.tensor.data(), out, c.updates.data(), c.sizes[0], c.width};
+  update_shares<4>(Workers{}, c.rows(), kEntries, target);
+}
 MEASURED(scatter_take_scalars)(ScatterCase<4>& c) {
   c.take();
 }
@@ -373,6 +379,7 @@ int main() {
   RUN(scatter_scalars, ScatterCase<4>(10 * kEntries, 4));
   RUN(scatter_rows, ScatterCase<0>(kEntries, 64));
   RUN(scatter_scalars_in_order, ScatterCase<4>(4 * kEntries, 4));
+  RUN(scatter_shares, ScatterCase<4>(2 * kEntries, 4));
   RUN(scatter_take_scalars, ScatterCase<4>(10 * kEntries, 4));
   RUN(scatter_take_in_order, ScatterCase<4>(4 * kEntries, 4));
   return 0;
