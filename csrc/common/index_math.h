@@ -58,6 +58,15 @@ TSO_HOST_DEVICE uint64_t multiply_high(uint64_t a, uint64_t b) {
 #endif
 }
 
+// How many bits it takes to write a number.
+inline int bits(uint64_t number) {
+  int result = 0;
+  for (; number != 0; number >>= 1) {
+    ++result;
+  }
+  return result;
+}
+
 // Division of n in [0, 2^63) by a fixed d in [1, 2^63) without a divide:
 // with l = ceil(log2(d)) and m = ceil(2^(63 + l) / d) < 2^64, the quotient is
 // floor(n * m / 2^(63 + l)) (Granlund and Montgomery). d = 2^l only shifts.

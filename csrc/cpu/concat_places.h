@@ -13,14 +13,6 @@
 
 namespace tso {
 
-inline int bits(uint64_t number) {
-  int result = 0;
-  for (; number != 0; number >>= 1) {
-    ++result;
-  }
-  return result;
-}
-
 // How an entry of a block is referred to: its input, and its place among the
 // entries that the input has in the block.
 struct ConcatReference {

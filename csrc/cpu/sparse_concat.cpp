@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "../common/concat_plan.h"
+#include "concat_sort.h"
 #include "parallel.h"
 #include "sparse_concat_kernel.h"
-#include "stable_order.h"
 
 namespace tso {
 namespace {
@@ -24,24 +24,6 @@ void check_bounds(const char* op, const ConcatPlan& plan) {
           Ints{input.shape, plan.rank}, ")");
     }
   }
-}
-
-// The order that sorts an input whose coordinates are in bounds; empty if it
-// is sorted.
-std::vector<int64_t> sorting_order(const ConcatInput& input, int64_t rank) {
-  const int64_t nnz = input.nnz;
-  std::vector<uint64_t> keys(nnz);
-  bool sorted = true;
-  for (int64_t entry = 0; entry < nnz; ++entry) {
-    int64_t key = 0;
-    for (int64_t d = 0; d < rank; ++d) {
-      key = multiply_add(key, input.shape[d], input.indices.at(entry, d));
-    }
-    keys[entry] = static_cast<uint64_t>(key);
-    sorted &= entry == 0 || keys[entry - 1] <= keys[entry];
-  }
-  return sorted ? std::vector<int64_t>{}
-                : stable_order(Parallel::for_bytes(nnz * 64), std::move(keys));
 }
 
 // Runs the job; source_values(i) are the values of input i. Returns whether
@@ -68,17 +50,14 @@ bool concat(
   }
   const Parallel parallel =
       Parallel::for_bytes(2 * plan.total * (8 * plan.rank + width));
-  Findings findings = run_concat<kDirection>(parallel, job);
+  const Findings findings = run_concat<kDirection>(parallel, job);
   const bool in_order = findings.bad >= 0;
   if (!in_order) {
-    check_bounds(op, plan);
-    std::vector<std::vector<int64_t>> orders(plan.inputs.size());
-    for (int64_t i = 0; i < plan.count(); ++i) {
-      orders[i] = sorting_order(plan.inputs[i], plan.rank);
-      job.sources[i].order = orders[i].empty() ? nullptr : orders[i].data();
+    const Parallel sorting = Parallel::for_bytes(plan.total * 64);
+    if (!sort_concat<kDirection>(sorting, job)) {
+      check_bounds(op, plan);
+      STD_TORCH_CHECK(false, op, ": inputs changed while being read");
     }
-    findings = run_concat<kDirection>(parallel, job);
-    STD_TORCH_CHECK(findings.bad >= 0, op, ": inputs changed while being read");
   }
   return in_order && findings.repeats >= 0;
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -159,15 +160,22 @@ Findings run_concat(const Parallel& parallel, const ConcatJob& job) {
   }
   Findings findings;
   std::mutex mutex;
+  std::atomic<bool> is_void{false};
   dispatch_width(job.width, [&](auto width) {
     const ConcatKernel<width(), kDirection> kernel{
         {job}, blocks, single_prefix};
     parallel.template each_task<Worker>(
         static_cast<int64_t>(tasks.size()), [&](int64_t i, Worker& worker) {
+          if (is_void.load(std::memory_order_relaxed)) {
+            return;
+          }
           worker.all = &findings;
           worker.mutex = &mutex;
           const Task& task = tasks[i];
           kernel.run(task.block, task.begin, task.end, worker.scratch);
+          if (worker.scratch.findings.bad < 0) {
+            is_void.store(true, std::memory_order_relaxed);
+          }
         });
   });
   return findings;
