@@ -104,10 +104,11 @@ def concat_call(g, t, kind):
         counts[g.randrange(inputs)] = total
     skew = g.choice([1, 1, 4, 30])
     order = g.choice(["sorted"] * 6 + ["any", "reversed", "halves swapped"])
+    turned = g.randrange(inputs) if g.random() < 0.2 else -1
     layout = g.choice(LAYOUTS)
     whole = values_of(g, t, sum(counts))
     indices, values, shapes = [], [], []
-    for count, value in zip(counts, whole.split(counts), strict=True):
+    for i, (count, value) in enumerate(zip(counts, whole.split(counts), strict=True)):
         along = g.choice([1, 7] if huge else [1, 7, 1000])
         shape = [*before, along, *after]
         columns = [
@@ -116,7 +117,7 @@ def concat_call(g, t, kind):
         found = torch.stack(columns, 1)
         if order != "any":
             found = found[sorted_order(columns)]
-        if order == "reversed":
+        if order == "reversed" or i == turned:
             found = found.flip(0)
         if order == "halves swapped":
             found = found.roll(count // 2, 0)

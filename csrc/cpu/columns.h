@@ -12,22 +12,14 @@ namespace tso {
 constexpr int64_t kColumnBlock = 512;
 
 // Coordinates `dim` of entries [begin, begin + count), count <= kColumnBlock:
-// where they lie if they are neighbours, else copied to `scratch`. `order`, if
-// given, says which entry stands at each place.
+// where they lie if they are neighbours, else copied to `scratch`.
 inline const int64_t* column(
     const IndexView& view,
-    const int64_t* order,
     int64_t dim,
     int64_t begin,
     int64_t count,
     int64_t* scratch) {
   const int64_t* base = view.data + dim * view.dim_stride;
-  if (order != nullptr) {
-    for (int64_t i = 0; i < count; ++i) {
-      scratch[i] = base[order[begin + i] * view.row_stride];
-    }
-    return scratch;
-  }
   if (view.row_stride == 1) {
     return base + begin;
   }

@@ -17,19 +17,14 @@ namespace tso {
 // One input as the kernels see it.
 struct ConcatSource {
   IndexView indices;
-  const int64_t* order;  // which entry stands at each place; null: as stored
   int64_t nnz;
   int64_t offset;  // added to the coordinate on the axis
   const int64_t* shape;
   char* values;  // read by the forward, written by the transpose
 
-  int64_t entry(int64_t place) const {
-    return order != nullptr ? order[place] : place;
-  }
-
-  // Neighbours in the order are neighbours in memory.
+  // Neighbours are neighbours in memory.
   bool direct() const {
-    return order == nullptr && indices.row_stride == 1;
+    return indices.row_stride == 1;
   }
 };
 
@@ -60,8 +55,7 @@ struct ConcatJob {
 
   // The number of the coordinates before the axis.
   uint64_t prefix(const ConcatSource& source, int64_t place) const {
-    return static_cast<uint64_t>(
-        number(source.indices, source.entry(place), axis));
+    return static_cast<uint64_t>(number(source.indices, place, axis));
   }
 };
 

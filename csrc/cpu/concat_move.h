@@ -48,9 +48,8 @@ struct ConcatMove {
       const int64_t add = offset(source, d);
       for (int64_t at = 0; at < length; at += kColumnBlock) {
         const int64_t some = std::min(kColumnBlock, length - at);
-        const int64_t* in = column(
-            source.indices, source.order, d, place + at, some,
-            scratch.columns.data());
+        const int64_t* in =
+            column(source.indices, d, place + at, some, scratch.columns.data());
         for (int64_t i = 0; i < some; ++i) {
           out[at + i] = multiply_add(in[i], 1, add);
         }
@@ -64,15 +63,9 @@ struct ConcatMove {
       int64_t place,
       int64_t output,
       int64_t length) const {
-    if (source.order == nullptr) {
-      char* in = source.values + place * job.width;
-      char* out = job.out_values + output * job.width;
-      std::memcpy(kForward ? out : in, kForward ? in : out, length * job.width);
-      return;
-    }
-    for (int64_t i = 0; i < length; ++i) {
-      value(source, source.order[place + i], output + i);
-    }
+    char* in = source.values + place * job.width;
+    char* out = job.out_values + output * job.width;
+    std::memcpy(kForward ? out : in, kForward ? in : out, length * job.width);
   }
 
   void value(const ConcatSource& source, int64_t entry, int64_t output) const {

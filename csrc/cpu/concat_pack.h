@@ -40,9 +40,8 @@ struct ConcatPack {
       const ConcatSource& source = job.sources[i];
       take(prefixes, some);
       for (int64_t d = 0; move.moves_indices() && d < job.rank; ++d) {
-        const int64_t* in = column(
-            source.indices, source.order, d, place, some,
-            scratch.columns.data());
+        const int64_t* in =
+            column(source.indices, d, place, some, scratch.columns.data());
         int64_t* out = scratch.packed.data() + d * size + packed;
         const int64_t add = move.offset(source, d);
         for (int64_t j = 0; j < some; ++j) {
@@ -95,15 +94,11 @@ struct ConcatPack {
       int64_t packed) const {
     const int64_t width = move.job.width;
     char* out = scratch.packed_values.data() + packed * Value::value;
-    if (kPacksValues && source.order == nullptr) {
-      std::memcpy(out, source.values + place * width, some * width);
-      return;
-    }
-    for (int64_t j = 0; j < some; ++j) {
-      char* value = source.values + source.entry(place + j) * width;
-      if constexpr (kPacksValues) {
-        move_element<kBytes>(out, j, value, 0, width);
-      } else {
+    char* value = source.values + place * width;
+    if constexpr (kPacksValues) {
+      std::memcpy(out, value, some * width);
+    } else {
+      for (int64_t j = 0; j < some; ++j, value += width) {
         std::memcpy(out + j * sizeof(value), &value, sizeof(value));
       }
     }

@@ -254,7 +254,7 @@ struct ConcatFetch {
       const auto [input, place] = entry(slots[n]);
       const ConcatSource& source = job.sources[input];
       out[n] = multiply_add(
-          source.indices.at(source.entry(first[input] + place), d), 1,
+          source.indices.at(first[input] + place, d), 1,
           move.offset(source, d));
     }
   }
@@ -267,7 +267,7 @@ struct ConcatFetch {
     for (int64_t n = 0; n < size; ++n) {
       const auto [input, place] = entry(slots[n]);
       const ConcatSource& source = job.sources[input];
-      move.value(source, source.entry(first[input] + place), start + n);
+      move.value(source, first[input] + place, start + n);
     }
   }
 };

@@ -91,15 +91,14 @@ inline const int64_t* inspect_entries(
   grow(scratch.columns, source.direct() ? 0 : rank * kColumnBlock);
   for (int64_t d = 0; d < rank; ++d) {
     columns[d] = column(
-        source.indices, source.order, d, place, count,
+        source.indices, d, place, count,
         scratch.columns.data() + d * kColumnBlock);
   }
   int64_t before[2];
   if (place > 0) {
-    const int64_t entry = source.entry(place - 1);
     before[0] =
-        job.number(source.indices, entry, std::max<int64_t>(rank - 1, 1));
-    before[1] = source.indices.at(entry, rank - 1);
+        job.number(source.indices, place - 1, std::max<int64_t>(rank - 1, 1));
+    before[1] = source.indices.at(place - 1, rank - 1);
   }
   grow(scratch.numbers, rank > 2 ? 2 * kColumnBlock : 0);
   const InspectedEntries entries{columns,      place > 0 ? before : nullptr,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -11,8 +12,10 @@
 namespace tso {
 
 // Words of a bucket: few enough for both of its copies to stay in the
-// second-level cache while its digits are dealt out.
-constexpr int64_t kSortBucket = int64_t{1} << 12;
+// first-level cache.
+constexpr int64_t kSortBucket = int64_t{1} << 11;
+// Of buckets that fill unevenly.
+constexpr int64_t kLargestInCache = 8 * kSortBucket;
 // Digits of more bits have more ends to write to than the first-level cache
 // has lines.
 constexpr int kDigitBits = 11;
@@ -73,6 +76,46 @@ Word* sort_bucket(
   return words;
 }
 
+// Writes words [begin, end) to where their bucket's share of `room` begins, in
+// their order. A few at a time: pages to write to are more than the processor
+// keeps the addresses of, and words alone take twice as long.
+template <typename Word>
+void deal_out(
+    const Word* words,
+    int64_t begin,
+    int64_t end,
+    const WordDigit<Word> digit,
+    int64_t buckets,
+    const int64_t* starts,
+    Word* room) {
+  constexpr uint64_t kFew = 64 / sizeof(Word);
+  std::vector<Word> waiting(buckets * kFew);
+  std::vector<uint64_t> dealt(buckets);
+  Word* const few = waiting.data();
+  uint64_t* const numbers = dealt.data();
+  for (int64_t i = begin; i < end; ++i) {
+    const Word word = words[i];
+    const int64_t bucket = digit(word);
+    const uint64_t number = numbers[bucket]++;
+    few[bucket * kFew + number % kFew] = word;
+    if (number % kFew == kFew - 1) {
+      Word* const out = room + starts[bucket] + number + 1 - kFew;
+      std::memcpy(out, few + bucket * kFew, sizeof(Word) * kFew);
+      // Where the bucket's next few will end, which may lie past the room.
+      __builtin_prefetch(
+          reinterpret_cast<const char*>(
+              reinterpret_cast<uintptr_t>(out) + 2 * sizeof(Word) * kFew - 1),
+          1);
+    }
+  }
+  for (int64_t bucket = 0; bucket < buckets; ++bucket) {
+    const uint64_t rest = numbers[bucket] % kFew;
+    std::copy_n(
+        few + bucket * kFew, rest,
+        room + starts[bucket] + numbers[bucket] - rest);
+  }
+}
+
 // Sorts words by the bits of their keys that `varying` has (other bits are the
 // same in all), words with equal keys as they are: deals them out by their
 // first digit, and sorts the buckets, each alone. Calls take(begin, sorted,
@@ -89,6 +132,7 @@ void sort_words(
     const Take& take) {
   struct Scratch {
     std::vector<int64_t> counts;
+    std::vector<Word> room;
   };
   const int width = std::min(
       {bits(static_cast<uint64_t>(count / kSortBucket)), kDigitBits,
@@ -102,15 +146,17 @@ void sort_words(
     const int64_t threads = parallel.threads;
     const int64_t share = (count + threads - 1) / threads;
     std::vector<int64_t> positions(threads * buckets);
-    const auto each_word = [&](int64_t thread, const auto& f) {
-      int64_t* mine = positions.data() + thread * buckets;
-      const int64_t end = std::min(count, share * (thread + 1));
-      for (int64_t i = share * thread; i < end; ++i) {
-        f(mine[digit(words[i])], words[i]);
-      }
+    const auto each_share = [&](const auto& f) {
+      parallel.each_thread([&](int64_t thread) {
+        const int64_t begin = std::min(count, share * thread);
+        const int64_t end = std::min(count, begin + share);
+        f(positions.data() + thread * buckets, begin, end);
+      });
     };
-    parallel.each_thread([&](int64_t thread) {
-      each_word(thread, [](int64_t& number, Word) { ++number; });
+    each_share([&](int64_t* counts, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        ++counts[digit(words[i])];
+      }
     });
     int64_t position = 0;
     for (int64_t bucket = 0; bucket < buckets; ++bucket) {
@@ -120,9 +166,8 @@ void sort_words(
         position += std::exchange(cell, position);
       }
     }
-    parallel.each_thread([&](int64_t thread) {
-      each_word(
-          thread, [=](int64_t& next, Word word) { room[next++] = word; });
+    each_share([&](int64_t* next, int64_t begin, int64_t end) {
+      deal_out(words, begin, end, digit, buckets, next, room);
     });
     std::swap(words, room);
   }
@@ -131,12 +176,15 @@ void sort_words(
       buckets, [&](int64_t bucket, Scratch& scratch) {
         const int64_t begin = starts[bucket];
         const int64_t size = starts[bucket + 1] - begin;
-        take(
-            begin,
-            sort_bucket(
-                words + begin, room + begin, size, key_shift, rest,
-                scratch.counts),
-            size);
+        // The same room for every bucket stays in the cache.
+        Word* other = room + begin;
+        if (buckets > 1 && size <= kLargestInCache) {
+          scratch.room.resize(kLargestInCache);
+          other = scratch.room.data();
+        }
+        const Word* sorted = sort_bucket(
+            words + begin, other, size, key_shift, rest, scratch.counts);
+        take(begin, sorted, size);
       });
 }
 

@@ -45,7 +45,7 @@ bool concat(
   for (int64_t i = 0; i < plan.count(); ++i) {
     const ConcatInput& input = plan.inputs[i];
     job.sources.push_back(
-        {input.indices, nullptr, input.nnz, input.offset, input.shape,
+        {input.indices, input.nnz, input.offset, input.shape,
          source_values(i)});
   }
   const Parallel parallel =
@@ -54,7 +54,7 @@ bool concat(
   const bool in_order = findings.bad >= 0;
   if (!in_order) {
     const Parallel sorting = Parallel::for_bytes(plan.total * 64);
-    if (!sort_concat<kDirection>(sorting, job)) {
+    if (!concat_unsorted<kDirection>(sorting, job)) {
       check_bounds(op, plan);
       STD_TORCH_CHECK(false, op, ": inputs changed while being read");
     }

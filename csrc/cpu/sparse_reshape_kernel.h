@@ -101,7 +101,7 @@ struct ReshapeKernel {
 
   const int64_t* read(
       int64_t dim, int64_t at, int64_t count, int64_t* scratch) const {
-    return column(indices, nullptr, dim, at, count, scratch);
+    return column(indices, dim, at, count, scratch);
   }
 
   static int64_t check(const int64_t* in, int64_t count, int64_t size) {

@@ -34,6 +34,8 @@ LIMITS = {
     "concat_long_runs_rank_4": (98, 44),
     "concat_long_runs_back": (30, 18),
     "concat_short_runs_back": (68, 57),
+    "concat_unsorted": (999, 999),
+    "concat_few_unsorted_back": (999, 999),
     "reshape_merge": (15, 7),
     "reshape_split": (41, 15),
     "reshape_split_by_powers": (27, 15),

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "cpu/concat_sort.h"
 #include "cpu/sparse_concat_kernel.h"
 #include "cpu/sparse_reshape_kernel.h"
 #include "cpu/tensor_scatter_update_kernel.h"
@@ -112,7 +113,11 @@ struct ConcatCase {
   ConcatJob job{};
 
   ConcatCase(
-      int64_t inputs, std::vector<int64_t> size, int64_t axis, int64_t width)
+      int64_t inputs,
+      std::vector<int64_t> size,
+      int64_t axis,
+      int64_t width,
+      int64_t sorted_inputs = kEntries)
       : shape(size), out_shape(size) {
     Random random;
     const int64_t rank = static_cast<int64_t>(shape.size());
@@ -138,7 +143,9 @@ struct ConcatCase {
           entry.push_back(static_cast<int64_t>(random(shape[d])));
         }
       }
-      std::sort(entries.begin(), entries.end());
+      if (i < sorted_inputs) {
+        std::sort(entries.begin(), entries.end());
+      }
       indices[i].resize(rank * nnz);
       values[i].resize(width * nnz);
       for (int64_t d = 0; d < rank; ++d) {
@@ -148,7 +155,6 @@ struct ConcatCase {
       }
       job.sources.push_back(
           {{indices[i].data(), 1, nnz},
-           nullptr,
            nnz,
            i * shape[axis],
            shape.data(),
@@ -202,6 +208,16 @@ MEASURED(concat_long_runs_back)(const ConcatCase& c) {
 }
 MEASURED(concat_short_runs_back)(const ConcatCase& c) {
   transpose(c);
+}
+
+MEASURED(concat_unsorted)(const ConcatCase& c) {
+  require(
+      concat_unsorted<ConcatDirection::kForward>(Workers{}, c.job), "concat");
+}
+MEASURED(concat_few_unsorted_back)(const ConcatCase& c) {
+  require(
+      concat_unsorted<ConcatDirection::kTranspose>(Workers{}, c.job),
+      "concat's transpose");
 }
 
 // ---- sparse_reshape ----------------------------------------------------------
@@ -371,6 +387,8 @@ int main() {
   RUN(concat_long_runs_rank_4, ConcatCase(2, {16, 256, 50, 50}, 2, 4));
   RUN(concat_long_runs_back, ConcatCase(2, {4096, 100000}, 1, 4));
   RUN(concat_short_runs_back, ConcatCase(64, {4096, 100000}, 1, 4));
+  RUN(concat_unsorted, ConcatCase(2, {4096, 100000}, 1, 4, 0));
+  RUN(concat_few_unsorted_back, ConcatCase(8, {4096, 100000}, 1, 4, 7));
   RUN(reshape_merge, ReshapeCase({1000, 1000}, {1000000}));
   RUN(reshape_split, ReshapeCase({37500, 32000}, {250, 480, 125, 80}));
   RUN(reshape_split_by_powers,
