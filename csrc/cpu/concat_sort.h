@@ -283,14 +283,11 @@ bool concat_unsorted(const Parallel& parallel, const ConcatJob& job) {
     }
     copies.push_back(std::move(copy));
   }
-  if (run_concat<kDirection>(parallel, sorted).bad < 0) {
-    return false;
-  }
-  bool valid = true;
+  bool valid = run_concat<kDirection>(parallel, sorted).bad >= 0;
   for (Copy& copy : copies) {
     if (!kForward) {
       copy.job.out_indices = nullptr;
-      valid &= sort_concat<kDirection>(parallel, copy.job);
+      valid = valid && sort_concat<kDirection>(parallel, copy.job);
     }
   }
   return valid;

@@ -95,6 +95,50 @@ inline void inspect_bounds(
   findings.bad |= bad;
 }
 
+// Checks entries as inspect does and copies them, `add` added to the first
+// coordinate, in one pass. Entries are compared with the one before them in
+// memory; the first has none if `is_first`.
+template <int kRank>
+void inspect_and_copy(
+    const int64_t* const* columns,
+    const int64_t* sizes,
+    bool is_first,
+    int64_t count,
+    int64_t add,
+    int64_t* const* outs,
+    Findings& findings) {
+  int64_t bad = 0;
+  int64_t repeats = 0;
+  const int64_t* in[kRank];
+  int64_t* out[kRank];
+  int64_t size[kRank];
+  for (int d = 0; d < kRank; ++d) {
+    in[d] = columns[d];
+    out[d] = outs[d];
+    size[d] = sizes[d];
+    if (is_first) {
+      bad |= range_sign(in[d][0], size[d]);
+      out[d][0] = multiply_add(in[d][0], 1, d == 0 ? add : 0);
+    }
+  }
+#pragma GCC ivdep
+  for (int64_t i = is_first ? 1 : 0; i < count; ++i) {
+    int64_t wrong = 0;
+    int64_t same = -1;  // sign: no coordinate so far is above the one before
+    for (int d = 0; d < kRank; ++d) {
+      const int64_t coordinate = in[d][i];
+      const int64_t step = wrapping_minus(coordinate, in[d][i - 1]);
+      wrong |= range_sign(coordinate, size[d]) | (same & step);
+      same &= wrapping_minus(step, 1);
+      out[d][i] = multiply_add(coordinate, 1, d == 0 ? add : 0);
+    }
+    bad |= wrong;
+    repeats |= same;
+  }
+  findings.bad |= bad;
+  findings.repeats |= repeats;
+}
+
 // At most kColumnBlock entries of one input.
 struct InspectedEntries {
   const int64_t* const* columns;  // one per dimension

@@ -54,10 +54,11 @@ bool concat(
   const bool in_order = findings.bad >= 0;
   if (!in_order) {
     const Parallel sorting = Parallel::for_bytes(plan.total * 64);
-    if (!concat_unsorted<kDirection>(sorting, job)) {
+    const bool valid = concat_unsorted<kDirection>(sorting, job);
+    if (!valid) {
       check_bounds(op, plan);
-      STD_TORCH_CHECK(false, op, ": inputs changed while being read");
     }
+    STD_TORCH_CHECK(valid, op, ": inputs changed while being read");
   }
   return in_order && findings.repeats >= 0;
 }

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <type_traits>
 #include <vector>
 
 #include "../common/element.h"
@@ -88,6 +89,39 @@ struct ConcatKernel {
     return filled == 1;
   }
 
+  bool can_copy_at_once(const ConcatSource& source) const {
+    return move.moves_indices() && single_prefix && source.direct() &&
+           move.job.axis == 0 && (move.job.rank == 2 || move.job.rank == 3);
+  }
+
+  // Checks and copies entries in one pass.
+  void copy_at_once(
+      const ConcatSource& source,
+      int64_t place,
+      int64_t begin,
+      int64_t end,
+      ConcatScratch& scratch) const {
+    const int64_t* columns[3];
+    int64_t* outs[3];
+    for (int64_t d = 0; d < move.job.rank; ++d) {
+      columns[d] = source.indices.data + d * source.indices.dim_stride + place;
+      outs[d] = move.out_column(d) + begin;
+    }
+    const auto copy = [&](auto rank) {
+      inspect_and_copy<rank()>(
+          columns, source.shape, place == 0, end - begin, source.offset, outs,
+          scratch.findings);
+    };
+    call_simd([&] {
+      if (move.job.rank == 2) {
+        copy(std::integral_constant<int, 2>{});
+      } else {
+        copy(std::integral_constant<int, 3>{});
+      }
+    });
+    move.values(source, place, begin, end - begin);
+  }
+
   // The entries of a block of one prefix or one input: input after input.
   void copy_inputs(
       int64_t b, int64_t begin, int64_t end, ConcatScratch& scratch) const {
@@ -100,6 +134,13 @@ struct ConcatKernel {
       const int64_t run_end = run_begin + last[i] - first[i];
       const int64_t from = std::max(begin, run_begin);
       const int64_t to = std::min(end, run_end);
+      if (can_copy_at_once(source)) {
+        if (from < to) {
+          copy_at_once(source, first[i] + from - run_begin, from, to, scratch);
+        }
+        run_begin = run_end;
+        continue;
+      }
       for (int64_t output = from; output < to; output += kColumnBlock) {
         const int64_t place = first[i] + output - run_begin;
         const int64_t some = std::min(kColumnBlock, to - output);
