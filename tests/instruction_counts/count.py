@@ -24,7 +24,7 @@ CSRC = HERE.parents[1] / "csrc"
 
 # Most instructions for an entry: portable code, AVX2 code.
 LIMITS = {
-    "concat_copies": (25, 14),
+    "concat_copies": (24, 12),
     "concat_long_runs": (40, 22),
     "concat_runs_of_two": (61, 44),
     "concat_short_runs": (67, 57),
@@ -34,8 +34,8 @@ LIMITS = {
     "concat_long_runs_rank_4": (98, 44),
     "concat_long_runs_back": (30, 18),
     "concat_short_runs_back": (68, 57),
-    "concat_unsorted": (999, 999),
-    "concat_few_unsorted_back": (999, 999),
+    "concat_unsorted": (176, 160),
+    "concat_few_unsorted_back": (103, 81),
     "reshape_merge": (15, 7),
     "reshape_split": (41, 15),
     "reshape_split_by_powers": (27, 15),
