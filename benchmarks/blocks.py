@@ -69,6 +69,7 @@ def run(results: Results) -> str:
         ["transparent huge pages", machine["huge_pages"]],
         ["threads", f"{run['threads']}, `OMP_WAIT_POLICY=passive`"],
         ["copies of the floor", f"in {run['copies']}"],
+        ["runs, of which ratios are medians", str(run["runs"])],
         ["load before the run", f"{machine['load']:g}"],
     ]
     for about in run["interpreters"]:

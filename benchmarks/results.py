@@ -41,8 +41,7 @@ class Timed:
         return f"{self.found['op']}/{self.found['case']}"
 
     def median(self, peer: str) -> float | None:
-        times = self.found["peers"].get(peer, {}).get("ms")
-        return statistics.median(times) if times else None
+        return peer_median(self.found, peer)
 
     def medians(self) -> dict[str, float]:
         """Of every peer that was timed, fastest first."""
@@ -66,6 +65,62 @@ class Timed:
     def over_floor(self, peer: str = OURS) -> float | None:
         ms = self.median(peer)
         return ms / self.floor if ms is not None and self.floor else None
+
+
+def over_runs(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """One result of several runs, whose ratios to ours are the medians of those within
+    each run: times of different runs do not compare."""
+    merged = dict(runs[0])
+    names = dict.fromkeys(name for run in runs for name in run["workloads"])
+    merged["workloads"] = {
+        name: over_times([r["workloads"][name] for r in runs if name in r["workloads"]])
+        for name in names
+    }
+    layers = [run["layers"] for run in runs if run.get("layers")]
+    if layers:
+        merged["layers"] = [
+            {**rows[0], "us": statistics.median(row["us"] for row in rows)}
+            for rows in zip(*layers, strict=True)
+        ]
+    return merged
+
+
+def over_times(founds: list[dict[str, Any]]) -> dict[str, Any]:
+    """The same of one workload: the times of a peer are, for each run, its ratio to
+    ours times the median of ours."""
+    if len(founds) == 1:
+        return founds[0]
+    ours = [peer_median(found, OURS) for found in founds]
+    if None in ours:
+        ours = [1.0] * len(founds)  # no ratios to keep
+    scale = [statistics.median(ours) / one for one in ours]
+    merged = dict(founds[0])
+    if all(found["floor"] for found in founds):
+        merged["floor"] = {
+            kind: statistics.median(
+                found["floor"][kind] * k for found, k in zip(founds, scale, strict=True)
+            )
+            for kind in founds[0]["floor"]
+        }
+    merged["peers"] = {}
+    for peer in dict.fromkeys(peer for found in founds for peer in found["peers"]):
+        known = [
+            (found["peers"][peer], ms * k)
+            for found, k in zip(founds, scale, strict=True)
+            if (ms := peer_median(found, peer)) is not None
+        ]
+        status = known[0][0] if known else founds[0]["peers"].get(peer)
+        if status is None:
+            status = next(f["peers"][peer] for f in founds if peer in f["peers"])
+        merged["peers"][peer] = dict(status)
+        if known:
+            merged["peers"][peer]["ms"] = [ms for _, ms in known]
+    return merged
+
+
+def peer_median(found: dict[str, Any], peer: str) -> float | None:
+    times = found["peers"].get(peer, {}).get("ms")
+    return statistics.median(times) if times else None
 
 
 def timed(results: dict[str, Any]) -> dict[str, Timed]:

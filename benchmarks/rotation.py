@@ -1,14 +1,16 @@
 """Worker processes, and the timing of their peers in turns.
 
-Peers take turns (A B C, B C A, ...) so that a slow moment of the machine falls on all
-of them, the copies of the floor included. Ratios of one run mean something; times of
-different runs do not compare.
+Peers take turns, so that a slow moment of the machine falls on all of them, the copies
+of the floor included. Each round has an order of its own, since it matters who came
+before: its memory and its code may still be near. Ratios of one run mean something;
+times of different runs do not compare.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import time
 from collections.abc import Sequence
@@ -172,8 +174,7 @@ def measure(
             break
         if floor:
             floor.measure()
-        shift = turn % max(1, len(running))
-        for name in running[shift:] + running[:shift]:
+        for name in random.Random(turn).sample(running, len(running)):
             late = time.monotonic() - begin > seconds
             if late and max(peers[name]["ms"], default=0) > SLOW:
                 continue  # lest other workloads go without

@@ -69,7 +69,12 @@ def arguments() -> argparse.Namespace:
         "--python", action="append", default=[], help="another interpreter with peers"
     )
     parser.add_argument("--peers", help="only these, with commas between")
-    parser.add_argument("--minutes", type=float, help="how long to measure, about")
+    parser.add_argument(
+        "--minutes", type=float, help="how long to measure, about, in all runs"
+    )
+    parser.add_argument(
+        "--runs", type=int, default=1, help="how often, each with fresh processes"
+    )
     parser.add_argument(
         "--out", type=Path, default=ROOT / "build" / "bench", help="folder to write to"
     )
@@ -96,6 +101,8 @@ def shown_command(options: argparse.Namespace) -> str:
         parts.append(f"--peers '{options.peers}'")
     if options.minutes:
         parts.append(f"--minutes {options.minutes:g}")
+    if options.runs > 1:
+        parts.append(f"--runs {options.runs}")
     return " ".join(parts)
 
 
@@ -107,8 +114,8 @@ class Run:
     def __init__(self, options: argparse.Namespace, log: Any):
         self.options = options
         self.extent = options.extent
-        minutes = options.minutes or MINUTES.get(self.extent, math.inf)
-        self.deadline = time.monotonic() + 60 * minutes
+        minutes = options.minutes or MINUTES.get(self.extent, math.inf) * options.runs
+        self.deadline = time.monotonic() + 60 * minutes / options.runs
         self.wanted = options.peers.split(",") if options.peers else []
         pythons = [sys.executable, *options.python]
         workers = [Worker(python, self.extent, log) for python in pythons]
@@ -121,6 +128,7 @@ class Run:
             "run": {
                 "command": shown_command(options),
                 "extent": self.extent,
+                "runs": options.runs,
                 "threads": self.team.threads,
                 "copies": "C" if floor.compiled() else "NumPy, one thread",
                 "interpreters": self.team.about[: len(pythons)],
@@ -256,25 +264,37 @@ def main() -> int:
         return 2
     options.out.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read as floor.c is loaded
+    runs: list[dict[str, Any]] = []
     with open(options.out / "workers.log", "w") as log:
-        run = Run(options, log)
         try:
-            there = results.OURS in run.team.home
-            if there and "layers" in sections:
-                run.measure_layers()
-            run.measure_workloads(picked)
-            if there and "memory" in sections:
-                run.measure_memory()
-        except KeyboardInterrupt:
+            for _ in range(options.runs):
+                runs.append(one_run(options, picked, sections, log))
+        except KeyboardInterrupt as stopped:
             note("Stopped; what was measured is kept")
-        finally:
-            run.team.stop()
-    return report(run, options)
+            runs += stopped.args
+    return report(results.over_runs(runs), options)
 
 
-def report(run: Run, options: argparse.Namespace) -> int:
-    found = run.results
-    in_order = (n for n in workloads(run.extent) if n in found["workloads"])
+def one_run(
+    options: argparse.Namespace, picked: list[Workload], sections: list[str], log: Any
+) -> dict[str, Any]:
+    run = Run(options, log)
+    try:
+        there = results.OURS in run.team.home
+        if there and "layers" in sections:
+            run.measure_layers()
+        run.measure_workloads(picked)
+        if there and "memory" in sections:
+            run.measure_memory()
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(run.results) from None
+    finally:
+        run.team.stop()
+    return run.results
+
+
+def report(found: dict[str, Any], options: argparse.Namespace) -> int:
+    in_order = (n for n in workloads(options.extent) if n in found["workloads"])
     found["workloads"] = {name: found["workloads"][name] for name in in_order}
     path = options.out / f"{options.extent}.json"
     results.write(path, found)

@@ -70,6 +70,35 @@ def test_one_workload_of_each_op(tmp_path):
             assert status.get("result") == "right" or "failed" in status, (name, peer)
 
 
+def test_ratios_are_medians_over_runs(tmp_path):
+    """The machine is twice as slow in the second run, the peer half as fast in the
+    third, where the floor was cheap."""
+    program = """
+import json
+import results
+
+def run(ours, peer, floor):
+    peers = {"torch_sparse_ops": {"ms": ours}, "peer": {"ms": peer}, "none": {}}
+    return {"workloads": {"w": {"floor": {"new": floor}, "peers": peers}}}
+
+runs = run([1, 2, 9], [6], 1), run([4], [12], 2), run([2], [12], 0.2)
+work = results.timed({**results.over_runs(runs), "peers": {}})["w"]
+ours, peer = work.median("torch_sparse_ops"), work.median("peer")
+print(json.dumps([ours, peer, work.median("none"), work.found["floor"]["new"]]))
+"""
+    done = python("-c", program)
+    assert json.loads(done.stdout) == [2, 6, None, 1], done.stderr
+
+
+def test_several_runs(tmp_path):
+    results, _ = run(tmp_path, "reshape/general", "--runs", "2")
+    assert results["run"]["runs"] == 2
+    check_workloads(results)
+    ours, *others = results["workloads"]["reshape/general/1e3"]["peers"].values()
+    assert len(ours["ms"]) == 2
+    assert others
+
+
 def test_layers(tmp_path):
     rows = run(tmp_path, "layers")[0]["layers"]
     for op in ("sparse_concat", "sparse_reshape", "tensor_scatter_update"):
