@@ -93,28 +93,25 @@ def over_times(founds: list[dict[str, Any]]) -> dict[str, Any]:
     ours = [peer_median(found, OURS) for found in founds]
     if None in ours:
         ours = [1.0] * len(founds)  # no ratios to keep
-    scale = [statistics.median(ours) / one for one in ours]
-    merged = dict(founds[0])
+    scaled = [
+        (found, statistics.median(ours) / one)
+        for found, one in zip(founds, ours, strict=True)
+    ]
+    merged = {**founds[0], "peers": {}}
     if all(found["floor"] for found in founds):
         merged["floor"] = {
-            kind: statistics.median(
-                found["floor"][kind] * k for found, k in zip(founds, scale, strict=True)
-            )
+            kind: statistics.median(found["floor"][kind] * k for found, k in scaled)
             for kind in founds[0]["floor"]
         }
-    merged["peers"] = {}
     for peer in dict.fromkeys(peer for found in founds for peer in found["peers"]):
-        known = [
-            (found["peers"][peer], ms * k)
-            for found, k in zip(founds, scale, strict=True)
-            if (ms := peer_median(found, peer)) is not None
-        ]
-        status = known[0][0] if known else founds[0]["peers"].get(peer)
-        if status is None:
-            status = next(f["peers"][peer] for f in founds if peer in f["peers"])
-        merged["peers"][peer] = dict(status)
+        there = [(found, k) for found, k in scaled if peer in found["peers"]]
+        known = [(found, k) for found, k in there if found["peers"][peer].get("ms")]
+        status = dict((known or there)[0][0]["peers"][peer])
         if known:
-            merged["peers"][peer]["ms"] = [ms for _, ms in known]
+            status["ms"] = [
+                statistics.median(f["peers"][peer]["ms"]) * k for f, k in known
+            ]
+        merged["peers"][peer] = status
     return merged
 
 

@@ -143,6 +143,17 @@ class Run:
         names = dict.fromkeys(w.op for w in workloads("smoke").values())
         return [op for op in names if PEERS[peer].how(op)]
 
+    def measure_all(self, picked: list[Workload], sections: list[str]) -> None:
+        try:
+            there = results.OURS in self.team.home
+            if there and "layers" in sections:
+                self.measure_layers()
+            self.measure_workloads(picked)
+            if there and "memory" in sections:
+                self.measure_memory()
+        finally:
+            self.team.stop()
+
     # ------------------------------------------------------------ workloads
 
     def smaller(self, workload: Workload) -> dict[str, Any] | None:
@@ -262,29 +273,14 @@ def main() -> int:
     with open(options.out / "workers.log", "w") as log:
         try:
             for _ in range(options.runs):
-                runs.append(one_run(options, picked, sections, log))
-        except KeyboardInterrupt as stopped:
+                run = Run(options, log)
+                runs.append(run.results)
+                run.measure_all(picked, sections)
+        except KeyboardInterrupt:
+            if not runs:
+                raise
             note("Stopped; what was measured is kept")
-            runs += stopped.args
     return report(results.over_runs(runs), options)
-
-
-def one_run(
-    options: argparse.Namespace, picked: list[Workload], sections: list[str], log: Any
-) -> dict[str, Any]:
-    run = Run(options, log)
-    try:
-        there = results.OURS in run.team.home
-        if there and "layers" in sections:
-            run.measure_layers()
-        run.measure_workloads(picked)
-        if there and "memory" in sections:
-            run.measure_memory()
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(run.results) from None
-    finally:
-        run.team.stop()
-    return run.results
 
 
 def report(found: dict[str, Any], options: argparse.Namespace) -> int:

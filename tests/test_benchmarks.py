@@ -70,7 +70,7 @@ def test_one_workload_of_each_op(tmp_path):
             assert status.get("result") == "right" or "failed" in status, (name, peer)
 
 
-def test_ratios_are_medians_over_runs(tmp_path):
+def test_ratios_are_medians_over_runs():
     """The machine is twice as slow in the second run, the peer half as fast in the
     third, where the floor was cheap."""
     program = """
