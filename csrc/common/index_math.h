@@ -82,10 +82,7 @@ struct Divider {
 };
 
 inline Divider make_divider(int64_t divisor) {
-  int log = 0;
-  while ((uint64_t{1} << log) < static_cast<uint64_t>(divisor)) {
-    ++log;
-  }
+  const int log = bits(static_cast<uint64_t>(divisor) - 1);
   if ((uint64_t{1} << log) == static_cast<uint64_t>(divisor)) {
     return {divisor, 0, log};
   }

@@ -90,8 +90,8 @@ struct ConcatKernel {
   }
 
   bool can_copy_at_once(const ConcatSource& source) const {
-    return move.moves_indices() && single_prefix && source.direct() &&
-           move.job.axis == 0 && (move.job.rank == 2 || move.job.rank == 3);
+    return move.moves_indices() && source.direct() && move.job.axis == 0 &&
+           (move.job.rank == 2 || move.job.rank == 3);
   }
 
   // Checks and copies entries in one pass.

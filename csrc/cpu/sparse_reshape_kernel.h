@@ -24,11 +24,8 @@ struct NarrowDivider {
 };
 
 inline NarrowDivider make_narrow_divider(int64_t divisor) {
-  int log = 0;
-  while ((int64_t{1} << log) < divisor) {
-    ++log;
-  }
   const uint64_t d = static_cast<uint64_t>(divisor);
+  const int log = bits(d - 1);
   const uint64_t magic = ((uint64_t{1} << (31 + log)) + d - 1) / d;
   return {static_cast<uint32_t>(d), static_cast<uint32_t>(magic), 31 + log};
 }
